@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
@@ -141,7 +144,7 @@ func (j *judgement) access(ctx context.Context) (*Access, error) {
 	}
 	for _, d := range j.engine.Blockers(ctx, j.call) {
 		c := j.origin(ctx, d)
-		a.Change = append(a.Change, Blocker{Decision: d.Action, Rule: c.Rule, Policy: c.Policy, File: c.File, Line: c.Line, Text: j.advice(c, d)})
+		a.Change = append(a.Change, Blocker{Decision: d.Action, Rule: c.Rule, Policy: c.Policy, File: c.File, Line: c.Line, Text: j.advice(ctx, c, d)})
 	}
 	return a, nil
 }
@@ -215,18 +218,28 @@ func (j *judgement) unknown() string {
 }
 
 // advice returns what would have to change about one decision.
-func (j *judgement) advice(at origin, d message.Decision) string {
-	switch {
-	case d.Rule == "default/error":
+func (j *judgement) advice(ctx context.Context, at origin, d message.Decision) string {
+	if d.Rule == "default/error" {
 		return "write arguments that can be judged: " + d.Message
-	case at.Policy == "" || at.Rule == "default":
-		text := fmt.Sprintf("%s%s: a rule of a policy must allow it, such as %s", noun(at.Rule), at, j.allowing())
+	}
+	r := j.engine.Remedy(ctx, j.call, d)
+	switch {
+	case r.Rule != nil:
+		text := fmt.Sprintf("%s%s: a rule of a policy must allow it: %s", noun(at.Rule), at, written(r.Rule))
 		if d.Action == message.Ask {
 			text += "; or a person approves the call when it is made"
 		}
 		return text
 	case at.Rule == "permissions":
-		return fmt.Sprintf("the permissions of policy %s%s must allow it: the last entry that matches says %s", at.Policy, at, d.Action)
+		text := fmt.Sprintf("the permissions of policy %s%s must allow it: the last entry that matches says %s", at.Policy, at, d.Action)
+		var entries []string
+		for _, e := range r.Entries {
+			entries = append(entries, fmt.Sprintf("{permission: %s, pattern: %s, action: allow}", yamlText(e.Permission), yamlText(e.Pattern)))
+		}
+		if len(entries) > 0 {
+			text += "; append " + strings.Join(entries, ", ")
+		}
+		return text
 	}
 	text := fmt.Sprintf("rule %s of policy %s%s must not hold", at.Rule, at.Policy, at)
 	rules := j.rules(at.Policy)
@@ -237,14 +250,38 @@ func (j *judgement) advice(at origin, d message.Decision) string {
 			text += ": it has no condition, and holds for all that its match selects"
 		}
 	}
+	switch {
+	case r.Except != "":
+		text += "; require also " + r.Except
+	case r.Omit:
+		text += "; leave it out, or write the call so that the files that it reads are known"
+	}
 	return text
 }
 
-// allowing is a rule that would allow calls of the tool.
-func (j *judgement) allowing() string {
-	match := "tools: [" + j.call.Tool + "]"
-	if at := slices.IndexFunc(j.Definitions, func(d tool.Definition) bool { return d.Name == j.call.Tool }); at >= 0 && j.Definitions[at].Spec.Risk == v1alpha1.RiskR3 {
+// written is a rule as a manifest has it.
+func written(r *v1alpha1.Rule) string {
+	match := "tools: [" + yamlText(r.Match.Tools[0]) + "]"
+	if len(r.Match.Risks) > 0 {
 		match += ", risks: [R3]"
 	}
-	return fmt.Sprintf("{name: allow-%s, match: {%s}, when: ..., action: allow}", strings.ToLower(strings.ReplaceAll(j.call.Tool, "_", "-")), match)
+	when := ""
+	if r.When != "" {
+		when = "when: " + yamlText(r.When) + ", "
+	}
+	return fmt.Sprintf("{name: %s, match: {%s}, %saction: allow}", r.Name, match, when)
 }
+
+// yamlText is a text as YAML has it between braces.
+func yamlText(s string) string {
+	if plainText().MatchString(s) && !slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null", "y", "n"}, strings.ToLower(s)) {
+		return s
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return strconv.Quote(s)
+	}
+	return string(b)
+}
+
+var plainText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./-]*$`) })
