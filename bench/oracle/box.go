@@ -168,18 +168,37 @@ func device(name, root string) error {
 	return unix.Mount("/dev/"+name, to, "", unix.MS_BIND, "")
 }
 
-// fixture is what scripts find: names of files, whose text is their name, of folders, of
-// programs, and links.
+// fixture is what scripts find: names of files, whose text is their name or is listed, of
+// folders, of programs, and links.
 var fixture = struct {
 	folders []string
 	files   []string
+	texts   map[string]string
 	// programs leave a file that shows that they ran.
 	programs []string
 	links    map[string]string
 }{
-	[]string{"/project/src", "/project/src/deep", "/project/empty", "/project/.git", "/project/bin", "/tmp/other", "/root/.ssh"},
-	[]string{"/project/a.txt", "/project/b.txt", "/project/src/main.go", "/project/src/deep/x.txt", "/project/list", "/tmp/other/o.txt", "/root/.ssh/id_rsa", "/root/.profile"},
-	[]string{"/project/bin/ls", "/project/bin/cat"},
+	[]string{
+		"/project/src", "/project/src/deep", "/project/empty", "/project/bin", "/tmp/other", "/root/.ssh",
+		"/project/.git", "/project/.git/objects", "/project/.git/refs", "/tmp/other/.git", "/tmp/other/.git/objects", "/tmp/other/.git/refs",
+		"/project/bare", "/project/bare/objects", "/project/bare/refs", "/project/src/git",
+	},
+	[]string{
+		"/project/a.txt", "/project/b.txt", "/project/src/main.go", "/project/src/deep/x.txt", "/project/list", "/tmp/other/o.txt", "/root/.ssh/id_rsa", "/root/.profile",
+	},
+	map[string]string{
+		"/project/src/x.c":        "int a;\n",
+		"/project/src/m.jq":       "def m: 1;\n",
+		"/project/p.diff":         "--- a/src/main.go\n+++ b/src/main.go\n@@ -1 +1 @@\n-main.go\n+other\n",
+		"/project/.gitconfig":     "[user]\n\tname = a\n",
+		"/project/src/git/config": "[user]\n\tname = a\n",
+		"/project/.git/HEAD":      "ref: refs/heads/main\n",
+		"/tmp/other/.git/HEAD":    "ref: refs/heads/main\n",
+		"/project/bare/HEAD":      "ref: refs/heads/main\n",
+		// A program that a clone or an agent has written into a configuration.
+		"/project/bare/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = touch /project/started\n",
+	},
+	[]string{"/project/bin/ls", "/project/bin/cat", "/project/bin/as", "/project/bin/cc1"},
 	map[string]string{"/project/link": "src", "/project/out": "/tmp/other"},
 }
 
@@ -229,6 +248,11 @@ func refill() error {
 	}
 	for _, file := range fixture.files {
 		if err := os.WriteFile(file, []byte(filepath.Base(file)+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	for file, text := range fixture.texts {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return err
 		}
 	}

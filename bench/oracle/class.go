@@ -2,7 +2,46 @@
 
 package main
 
-// class names the mechanism of a finding.
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed classes.txt
+var classesText string
+
+// mechanism is a way in which scripts do more than their facts.
+type mechanism struct {
+	name           string
+	effect, script *regexp.Regexp
+}
+
+// mechanisms reads the format that classes.txt explains.
+var mechanisms = sync.OnceValue(func() (all []mechanism) {
+	for _, line := range strings.Split(classesText, "\n") {
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "  effect "):
+			all[len(all)-1].effect = regexp.MustCompile(line[len("  effect "):])
+		case strings.HasPrefix(line, "  script "):
+			all[len(all)-1].script = regexp.MustCompile(line[len("  script "):])
+		default:
+			all = append(all, mechanism{name: strings.TrimSuffix(line, ":")})
+		}
+	}
+	return all
+})
+
+// class names the mechanism of a finding; "" if none is recognised.
 func class(r result) string {
-	return string(r.Missing[0].Kind) + " by " + r.Missing[0].By
+	for _, m := range mechanisms() {
+		if m.script.MatchString(r.Script) && slices.ContainsFunc(r.Missing, func(e Effect) bool { return m.effect.MatchString(fmt.Sprint(e)) }) {
+			return m.name
+		}
+	}
+	return ""
 }

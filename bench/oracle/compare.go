@@ -57,6 +57,10 @@ func (c comparison) covers(e Effect) bool {
 	case Connect:
 		return c.Network
 	case Read:
+		// A git that is in the facts reads the repository of the workspace.
+		if path.Base(e.By) == "git" && slices.Contains(c.Commands, "git") && below([]string{workspace + "/.git", home + "/.gitconfig", home + "/.config/git"}, e.Path) {
+			return true
+		}
 		return named(c.reads, e.Path) || below(c.trees, e.Path) || above(slices.Concat(c.reads, c.trees), e.Path)
 	default:
 		if named(c.writes, e.Path) || c.writesTree(e.Path) || below(c.within, e.Path) {

@@ -12,6 +12,8 @@ import (
 
 // sample is a script to examine.
 type sample struct {
+	// ID is its name in a corpus. Optional.
+	ID     string
 	Script string
 	// Dash has it run by dash, and judged as what the sh of a call does.
 	Dash bool

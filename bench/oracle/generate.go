@@ -21,6 +21,8 @@ const deepest = 7
 // grammar has the alternatives of each name.
 type grammar map[string][]string
 
+var cut = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z0-9-]+~[a-z-]*`) })
+
 var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<([a-z]+)>`) })
 
 // parseGrammar reads the format that grammar.txt explains.
@@ -84,6 +86,10 @@ func (g *generator) expand(name string, depth int) string {
 	if depth < deepest {
 		chosen = alternatives[g.r.IntN(len(alternatives))]
 	}
+	chosen = cut().ReplaceAllStringFunc(chosen, func(option string) string {
+		least, rest, _ := strings.Cut(option, "~")
+		return least + rest[:g.r.IntN(len(rest)+1)]
+	})
 	return reference().ReplaceAllStringFunc(chosen, func(used string) string {
 		return g.expand(used[1:len(used)-1], depth+1)
 	})

@@ -21,7 +21,7 @@ type options struct {
 	scripts, exact, workers, show int
 	seed                          uint64
 	last                          time.Duration
-	file, judge                   string
+	file, judge, attacks          string
 	dash, trace, facts            bool
 }
 
@@ -34,6 +34,7 @@ func parseOptions() (o options) {
 	flag.StringVar(&o.file, "f", "", "read scripts from this file, one JSON string a line, instead of generating them")
 	flag.StringVar(&o.judge, "judge", "", "a program that prints the facts of each script, instead of the analysis of this tree")
 	flag.BoolVar(&o.facts, "facts", false, "be such a program: read scripts as JSON strings, one a line, and print the facts of each")
+	flag.StringVar(&o.attacks, "attacks", "", "measure which classes of the attacks of this corpus (YAML) the generated scripts find")
 	flag.IntVar(&o.workers, "j", runtime.NumCPU(), "scripts that run at the same time")
 	flag.IntVar(&o.show, "show", 20, "how many causes of findings to show")
 	flag.BoolVar(&o.trace, "trace", false, "run every script, and print its facts and its effects")
@@ -58,6 +59,9 @@ func (o options) run(ctx context.Context) (found bool, err error) {
 	boxes := openBoxes(ctx, o.workers)
 	defer boxes.Close()
 	e := examiner{judge, boxes, o.trace}
+	if o.attacks != "" {
+		return false, e.prove(ctx, os.Stdout, samples, o.attacks)
+	}
 	start := time.Now()
 	r := report{}
 	for one := range e.ExamineAll(ctx, samples) {

@@ -50,7 +50,7 @@ func (e examiner) causes(findings []result) ([]cause, error) {
 	effects := map[string][]result{}
 	counts := map[string]int{}
 	for _, f := range findings {
-		kind := string(f.Missing[0].Kind) + " by " + f.Missing[0].By
+		kind := kindOf(f)
 		if counts[kind]++; counts[kind] <= mostMinimised {
 			effects[kind] = append(effects[kind], f)
 		}
@@ -62,9 +62,9 @@ func (e examiner) causes(findings []result) ([]cause, error) {
 			return nil, err
 		}
 		for _, f := range smaller {
-			i := slices.IndexFunc(all, func(c cause) bool { return c.class == class(f) })
+			i := slices.IndexFunc(all, func(c cause) bool { return c.class == kindOf(f) })
 			if i < 0 {
-				i, all = len(all), append(all, cause{class: class(f)})
+				i, all = len(all), append(all, cause{class: kindOf(f)})
 			}
 			all[i].count += max(1, counts[kind]/len(few))
 			if !slices.ContainsFunc(all[i].scripts, func(r result) bool { return r.text() == f.text() }) {
@@ -96,3 +96,6 @@ func (r *report) print(out io.Writer, causes []cause, took time.Duration) {
 func indent(script string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n    ")
 }
+
+// kindOf is the kind of effect that is missing first, and the program that had it.
+func kindOf(r result) string { return string(r.Missing[0].Kind) + " by " + r.Missing[0].By }

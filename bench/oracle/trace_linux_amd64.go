@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,9 +198,7 @@ func (t *tracer) add(e Effect) {
 // passing marks files that were there neither before nor after the script.
 func (t *tracer) passing() {
 	before := slices.Concat(fixture.files, fixture.folders, fixture.programs)
-	for name := range fixture.links {
-		before = append(before, name)
-	}
+	before = slices.AppendSeq(slices.AppendSeq(before, maps.Keys(fixture.links)), maps.Keys(fixture.texts))
 	for i, e := range t.trace.Effects {
 		if e.Kind == Exec || e.Kind == Connect || slices.Contains(before, e.Path) {
 			continue
