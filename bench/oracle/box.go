@@ -46,20 +46,16 @@ func serveBox() error {
 		changed bool
 		err     error
 	}
-	begin, end := make(chan order), make(chan observed)
+	begin, end := make(chan string), make(chan observed)
 	defer close(begin)
 	go func() {
 		runtime.LockOSThread() // one thread starts and traces all
 		err := filterCalls()
-		for o := range begin {
-			r, prepared := observed{err: err}, false
-			if r.err == nil && o.Before != "" {
-				_, prepared, r.err = observe(o.Before, null)
+		for script := range begin {
+			r := observed{err: err}
+			if err == nil {
+				r.Trace, r.changed, r.err = observe(script, null)
 			}
-			if r.err == nil {
-				r.Trace, r.changed, r.err = observe(o.Script, null)
-			}
-			r.changed = r.changed || prepared
 			end <- r
 		}
 	}()
@@ -75,14 +71,35 @@ func serveBox() error {
 				return err
 			}
 		}
-		begin <- o
+		var links map[string]string
+		if o.Before != "" {
+			begin <- o.Before
+			if r = <-end; r.err != nil {
+				return r.err
+			}
+			links = workspaceLinks()
+		}
+		begin <- o.Script
 		if r = <-end; r.err != nil {
 			return r.err
 		}
+		r.Links, r.changed = links, r.changed || o.Before != ""
 		if err := traces.Encode(r.Trace); err != nil {
 			return err
 		}
 	}
+}
+
+// workspaceLinks returns the links in the workspace itself.
+func workspaceLinks() map[string]string {
+	links := map[string]string{}
+	names, _ := filepath.Glob(workspace + "/*") // the pattern is valid
+	for _, name := range names {
+		if target, err := os.Readlink(name); err == nil {
+			links[name] = target
+		}
+	}
+	return links
 }
 
 // enter makes a root of the host's programs, read-only, with folders of its own for what

@@ -4,7 +4,6 @@ package main
 
 import (
 	_ "embed"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,12 +35,16 @@ var mechanisms = sync.OnceValue(func() (all []mechanism) {
 	return all
 })
 
-// class names the mechanism of a finding; "" if none is recognised.
-func class(r result) string {
+// class names the mechanism of a finding, "" if none is recognised, and returns the number
+// of the effect that shows it.
+func class(r result) (name string, effect int) {
 	for _, m := range mechanisms() {
-		if m.script.MatchString(r.Script) && slices.ContainsFunc(r.Missing, func(e Effect) bool { return m.effect.MatchString(fmt.Sprint(e)) }) {
-			return m.name
+		if !m.script.MatchString(r.Script) {
+			continue
+		}
+		if i := slices.IndexFunc(r.Missing, func(e Effect) bool { return m.effect.MatchString(e.String()) }); i >= 0 {
+			return m.name, i
 		}
 	}
-	return ""
+	return "", 0
 }

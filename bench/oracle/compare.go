@@ -9,12 +9,12 @@ import (
 )
 
 // compare returns the effects that exact facts lack.
-func compare(f Facts, effects []Effect) (missing []Effect) {
+func compare(f Facts, t Trace) (missing []Effect) {
 	if !f.Exact {
 		return nil
 	}
-	c := newComparison(f)
-	for _, e := range effects {
+	c := newComparison(f, t.Links)
+	for _, e := range t.Effects {
 		if !c.covers(e) {
 			missing = append(missing, e)
 		}
@@ -30,12 +30,15 @@ type comparison struct {
 	within []string
 }
 
-func newComparison(f Facts) comparison {
+func newComparison(f Facts, links map[string]string) comparison {
 	c := comparison{Facts: f}
-	c.writes = absolute(slices.Concat(f.Writes, f.Either))
-	c.reads = absolute(slices.Concat(f.Reads, f.Either, f.Writes, f.Commands))
-	c.trees = absolute(f.Trees)
-	for _, w := range absolute(slices.Concat(f.Writes, f.Either)) { // somewhere below a folder
+	if links == nil {
+		links = fixture.links
+	}
+	c.writes = absolute(slices.Concat(f.Writes, f.Either), links)
+	c.reads = absolute(slices.Concat(f.Reads, f.Either, f.Writes, f.Commands), links)
+	c.trees = absolute(f.Trees, links)
+	for _, w := range c.writes { // somewhere below a folder
 		if dir, ok := strings.CutSuffix(w, "/?"); ok {
 			c.within = append(c.within, dir)
 		}
@@ -106,8 +109,8 @@ func above(list []string, p string) bool {
 }
 
 // absolute returns paths as the kernel sees them: ~ is the home folder, relative ones start
-// in the workspace, and the links of the fixture are followed.
-func absolute(list []string) (all []string) {
+// in the workspace, and links that were there before the script are followed.
+func absolute(list []string, links map[string]string) (all []string) {
 	for _, p := range list {
 		switch {
 		case p == "~" || strings.HasPrefix(p, "~/"):
@@ -116,20 +119,20 @@ func absolute(list []string) (all []string) {
 			p = workspace + "/" + p
 		}
 		p = path.Clean(p)
-		all = append(append(all, p), followed(p)...)
+		all = append(append(all, p), followed(p, links)...)
 	}
 	return all
 }
 
-// followed returns where a path or a pattern leads through the links of the fixture.
-func followed(p string) (all []string) {
-	elements := strings.Count(workspace, "/") + 2 // all links are in the workspace
+// followed returns where a path or a pattern leads through links of the workspace.
+func followed(p string, links map[string]string) (all []string) {
+	elements := strings.Count(workspace, "/") + 2 // of a name in the workspace
 	parts := strings.SplitAfterN(p, "/", elements+1)
 	if len(parts) < elements {
 		return nil
 	}
 	first, rest := strings.TrimSuffix(strings.Join(parts[:elements], ""), "/"), strings.Join(parts[elements:], "")
-	for name, target := range fixture.links {
+	for name, target := range links {
 		if !named([]string{first}, name) {
 			continue
 		}

@@ -37,6 +37,8 @@ func (e Effect) String() string { return fmt.Sprintf("%s %s by %s", e.Kind, e.Pa
 type Trace struct {
 	Script  string   `json:"script"`
 	Effects []Effect `json:"effects"`
+	// Links are those in the workspace before the script, if they are not the fixture's.
+	Links map[string]string `json:"links,omitempty"`
 	// Cut is set when the script was killed at its deadline.
 	Cut bool `json:"cut,omitempty"`
 }

@@ -53,7 +53,7 @@ func (e examiner) Examine(s sample) (r result) {
 		return r
 	}
 	r.Trace, r.err = e.boxes.Run(order{s.Before, s.text()})
-	r.Missing = compare(r.Facts, r.Trace.Effects)
+	r.Missing = compare(r.Facts, r.Trace)
 	return r
 }
 

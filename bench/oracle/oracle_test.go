@@ -123,7 +123,7 @@ func TestCompareFindsWhatFactsLack(t *testing.T) {
 		"written files may be read":   {Facts{Exact: true, Commands: []string{"cp"}, Writes: []string{"src/n", "p/q", "~/x", "a.txt"}}, []string{"127.0.0.1:1"}},
 	} {
 		var got []string
-		for _, e := range compare(c.facts, effects) {
+		for _, e := range compare(c.facts, Trace{Effects: effects}) {
 			got = append(got, e.Path)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

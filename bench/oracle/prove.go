@@ -34,7 +34,8 @@ func (e examiner) prove(ctx context.Context, out io.Writer, samples iter.Seq[sam
 			return r.err
 		case len(r.Missing) > 0:
 			missed++
-			wanted[class(r)] = append(wanted[class(r)], r.ID)
+			name, _ := class(r)
+			wanted[name] = append(wanted[name], r.ID)
 			fallthrough
 		case r.Exact:
 			exact++
@@ -70,15 +71,16 @@ func (e examiner) prove(ctx context.Context, out io.Writer, samples iter.Seq[sam
 func (e examiner) classify(findings []result, wanted map[string][]string, found map[string]result) error {
 	slices.SortFunc(findings, func(a, b result) int { return cmp.Compare(len(a.Script), len(b.Script)) })
 	for _, f := range findings {
-		name := class(f)
+		name, effect := class(f)
 		if _, done := found[name]; done || name == "" || wanted[name] == nil {
 			continue
 		}
+		f.Missing[0], f.Missing[effect] = f.Missing[effect], f.Missing[0]
 		smaller, err := e.Minimise(f)
 		if err != nil {
 			return err
 		}
-		name = class(smaller) // of what remains
+		name, _ = class(smaller) // of what remains
 		if _, done := found[name]; !done && wanted[name] != nil {
 			found[name] = smaller
 		}
