@@ -21,7 +21,7 @@ type options struct {
 	scripts, exact, workers, show int
 	seed                          uint64
 	last                          time.Duration
-	file, judge, attacks          string
+	file, judge, attacks, open    string
 	dash, trace, facts            bool
 }
 
@@ -35,6 +35,7 @@ func parseOptions() (o options) {
 	flag.StringVar(&o.judge, "judge", "", "a program that prints the facts of each script, instead of the analysis of this tree")
 	flag.BoolVar(&o.facts, "facts", false, "be such a program: read scripts as JSON strings, one a line, and print the facts of each")
 	flag.StringVar(&o.attacks, "attacks", "", "measure which classes of the attacks of this corpus (YAML) the generated scripts find")
+	flag.StringVar(&o.open, "open", "", "a file of findings that are known: they do not count, see TestOpenFindings")
 	flag.IntVar(&o.workers, "j", runtime.NumCPU(), "scripts that run at the same time")
 	flag.IntVar(&o.show, "show", 20, "how many causes of findings to show")
 	flag.BoolVar(&o.trace, "trace", false, "run every script, and print its facts and its effects")
@@ -62,8 +63,14 @@ func (o options) run(ctx context.Context) (found bool, err error) {
 	if o.attacks != "" {
 		return false, e.prove(ctx, os.Stdout, samples, o.attacks)
 	}
+	var known openFindings
+	if o.open != "" {
+		if known, err = readOpen(o.open); err != nil {
+			return false, err
+		}
+	}
 	start := time.Now()
-	r := report{}
+	r := report{known: known}
 	for one := range e.ExamineAll(ctx, samples) {
 		if one.err != nil {
 			return false, one.err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 // testBoxes opens boxes.
 func testBoxes(t *testing.T) *boxes {
 	t.Helper()
-	b := openBoxes(t.Context(), 1)
+	b := openBoxes(t.Context(), runtime.NumCPU())
 	t.Cleanup(b.Close)
 	if _, err := b.Run(order{Script: ":"}); errors.Is(err, syscall.EPERM) {
 		t.Skip("this user may not make namespaces")

@@ -15,6 +15,9 @@ import (
 type report struct {
 	scripts, exact, effects, cut int
 	findings                     []result
+	// known findings are counted, and not shown.
+	known openFindings
+	open  int
 }
 
 func (r *report) add(one result) {
@@ -26,7 +29,11 @@ func (r *report) add(one result) {
 	if one.Exact {
 		r.exact++
 	}
-	if len(one.Missing) > 0 {
+	switch {
+	case len(one.Missing) == 0:
+	case r.known.Has(one):
+		r.open++
+	default:
 		r.findings = append(r.findings, one)
 	}
 }
@@ -50,7 +57,7 @@ func (e examiner) causes(findings []result) ([]cause, error) {
 	effects := map[string][]result{}
 	counts := map[string]int{}
 	for _, f := range findings {
-		kind := kindOf(f)
+		kind := f.Missing[0].sort()
 		if counts[kind]++; counts[kind] <= mostMinimised {
 			effects[kind] = append(effects[kind], f)
 		}
@@ -62,9 +69,9 @@ func (e examiner) causes(findings []result) ([]cause, error) {
 			return nil, err
 		}
 		for _, f := range smaller {
-			i := slices.IndexFunc(all, func(c cause) bool { return c.class == kindOf(f) })
+			i := slices.IndexFunc(all, func(c cause) bool { return c.class == f.Missing[0].sort() })
 			if i < 0 {
-				i, all = len(all), append(all, cause{class: kindOf(f)})
+				i, all = len(all), append(all, cause{class: f.Missing[0].sort()})
 			}
 			all[i].count += max(1, counts[kind]/len(few))
 			if !slices.ContainsFunc(all[i].scripts, func(r result) bool { return r.text() == f.text() }) {
@@ -80,8 +87,8 @@ func (e examiner) causes(findings []result) ([]cause, error) {
 
 // print writes the numbers and the causes.
 func (r *report) print(out io.Writer, causes []cause, took time.Duration) {
-	fmt.Fprintf(out, "%d scripts, %d (%.0f %%) with exact facts, %d effects, %d cut at the deadline, %d findings, %.0f s\n",
-		r.scripts, r.exact, 100*float64(r.exact)/float64(max(1, r.scripts)), r.effects, r.cut, len(r.findings), took.Seconds())
+	fmt.Fprintf(out, "%d scripts, %d (%.0f %%) with exact facts, %d effects, %d cut at the deadline, %d findings, %d known ones, %.0f s\n",
+		r.scripts, r.exact, 100*float64(r.exact)/float64(max(1, r.scripts)), r.effects, r.cut, len(r.findings), r.open, took.Seconds())
 	for _, c := range causes {
 		fmt.Fprintf(out, "\n%s, about %d times:\n", c.class, c.count)
 		for _, f := range c.scripts {
@@ -96,6 +103,3 @@ func (r *report) print(out io.Writer, causes []cause, took time.Duration) {
 func indent(script string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(script), "\n", "\n    ")
 }
-
-// kindOf is the kind of effect that is missing first, and the program that had it.
-func kindOf(r result) string { return string(r.Missing[0].Kind) + " by " + r.Missing[0].By }
