@@ -113,9 +113,9 @@ func (g *arguments) option(p *programs.Program, w word, head string, next []word
 		case o.Optional:
 		case len(next) > 0:
 			g.value(o, next[0])
-			return 1
+			used = 1
 		}
-		return 0
+		return used + g.last(o, next[used:])
 	}
 	if !w.known {
 		g.open = true
@@ -128,6 +128,13 @@ func (g *arguments) long(p *programs.Program, w word, head string, next []word) 
 	o, ok := p.Option(name)
 	if !ok && p.Single && strings.HasPrefix(name, "--") {
 		o, ok = p.Option(name[1:]) // both dashes are the same there
+	}
+	if !ok && p.Joined {
+		if o, n := p.Start(head); n > 0 && n < len(head) {
+			g.mark(o)
+			g.value(o, w.from(n))
+			return 0
+		}
 	}
 	switch {
 	case !ok && !p.Plain && (name == "--help" || name == "--version"):
@@ -149,9 +156,18 @@ func (g *arguments) long(p *programs.Program, w word, head string, next []word) 
 	case o.Optional:
 	case len(next) > 0:
 		g.value(o, next[0])
-		return 1
+		used = 1
 	}
-	return 0
+	return used + g.last(o, next[used:])
+}
+
+// last takes all that follows for operands, if an option is the last one of its program.
+func (g *arguments) last(o programs.Option, next []word) (used int) {
+	if o.Value != "inline" && o.Value != "module" {
+		return 0
+	}
+	g.operands = append(g.operands, next...)
+	return len(next)
 }
 
 func (g *arguments) mark(o programs.Option) {

@@ -30,7 +30,10 @@ func (a *analyser) perhaps(name string, args []word, sc *scope) {
 			a.starts(args[i:], inner)
 			return
 		}
-		argv := a.facts.Commands[a.current].Argv[i+1:]
+		argv := make([]string, 0, len(args)-i)
+		for _, next := range args[i:] {
+			argv = append(argv, next.shown())
+		}
 		a.facts.Maybe = append(a.facts.Maybe, Command{Name: program, Argv: argv, Wrappers: inner.wrappers})
 	}
 }

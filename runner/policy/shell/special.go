@@ -51,8 +51,6 @@ func special(name string) (handler, bool) {
 		return awk, true
 	case "tar", "bsdtar", "gtar":
 		return tar, true
-	case "gcc", "g++", "cc", "c++", "clang", "clang++":
-		return compiler, true
 	case "jq":
 		return jq, true
 	case "dd":
@@ -67,13 +65,7 @@ func special(name string) (handler, bool) {
 		return examine, true
 	case "export", "declare", "local", "readonly", "typeset", "unset", "set", "shopt":
 		return declare, true
-	case "python", "python2", "python3", "perl", "ruby", "node", "nodejs", "php", "lua", "luajit", "Rscript", "osascript", "tclsh", "deno", "bun", "pypy", "pypy3", "guile", "julia", "java":
-		return interpreter, true
-	case "npm", "pnpm", "yarn", "pip", "pip3", "go", "cargo", "gem", "bundle", "apt", "apt-get", "apk", "dnf", "yum", "brew", "poetry", "uv", "composer", "conda":
-		return packages, true
-	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "docker", "podman", "nerdctl", "kubectl", "su", "chroot",
-		"unshare", "nsenter", "bwrap", "systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano",
-		"less", "more", "man", "npx", "bunx", "uvx", "pipx", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "sqlite3", "psql", "mysql", "make", "gmake", "cmake", "ninja":
+	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "docker", "podman", "nerdctl", "kubectl", "su", "chroot", "unshare", "nsenter", "bwrap", "systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano", "less", "more", "man", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "sqlite3", "psql", "mysql":
 		return startsOthers, true
 	}
 	if _, ok := launchers[name]; ok {
@@ -93,9 +85,6 @@ func special(name string) (handler, bool) {
 			a.network(true)
 			a.foreign(args, sc)
 		}, true
-	}
-	if strings.HasPrefix(name, "python3.") || strings.HasPrefix(name, "perl5") {
-		return interpreter, true
 	}
 	return nil, false
 }
@@ -304,35 +293,6 @@ func (a *analyser) sedScript(w word, sc *scope) {
 	}
 }
 
-const makeTable = "b m B C:C d e E:x f:r h i I:r j:: k l:: L n o: O:: p q r R s S t v w W: always-make directory:C debug:: environment-overrides eval:x file:r makefile:r help ignore-errors " +
-	"include-dir:r jobs:: jobserver-auth: jobserver-style: keep-going load-average:: max-load:: check-symlink-times just-print dry-run recon old-file: assume-old: output-sync:: print-data-base question " +
-	"no-builtin-rules no-builtin-variables shuffle:: silent quiet no-silent no-keep-going stop touch trace version print-directory no-print-directory what-if: new-file: assume-new: warn-undefined-variables"
-
-// makeOptions judges the options of make, which accepts them cut short.
-func (a *analyser) makeOptions(name string, args []word, sc *scope) {
-	p, ok := optionTable(makeTable).parse(args, !stopAtOperand)
-	if !ok {
-		a.dynamic("an option of " + name + " that is not known")
-	}
-	for _, o := range p.options {
-		a.launchOption(name, o, sc.copy())
-	}
-}
-
-// compiler analyses gcc and clang: plugins, specs and other tools are named by options,
-// which may also be in a file.
-func compiler(a *analyser, name string, args []word, sc *scope) {
-	for _, w := range args {
-		for _, option := range []string{"@", "-fplugin", "-fpass-plugin", "-wrapper", "-B", "-specs", "--specs", "-X", "-Wl,", "-Wa,", "-load", "--config", "-fuse-ld", "--ld-path"} {
-			if w.known && strings.HasPrefix(w.text, option) {
-				a.unresolved(sc.wrapped(name), "an option of "+name+" that may name a program")
-			}
-		}
-	}
-	a.disturbed = true
-	a.generic(simplePrograms["gcc"], args, sc)
-}
-
 // jq judges jq, whose program can read other files.
 func jq(a *analyser, _ string, args []word, sc *scope) {
 	for _, w := range args {
@@ -369,22 +329,7 @@ func startsOthers(a *analyser, name string, args []word, sc *scope) {
 			a.operands("r", args, sc)
 		}
 		return
-	case "make", "gmake", "cmake", "ninja":
-		a.disturbed = true
-		a.worksIn(name, args, sc)
-		if name == "make" || name == "gmake" {
-			a.makeOptions(name, args, sc)
-		}
-		for _, w := range args {
-			if !w.known || strings.Contains(w.text, "=") && !strings.HasPrefix(w.text, "--") || strings.HasPrefix(w.text, "-E") {
-				a.dynamic("an argument of " + name + " decides what runs")
-			}
-			if w.known {
-				a.operand(argument(w.text), sc)
-			}
-		}
-		return
-	case "docker", "podman", "nerdctl", "kubectl", "ssh", "mosh", "npx", "bunx", "uvx", "pipx", "socat", "openssl", "psql", "mysql":
+	case "docker", "podman", "nerdctl", "kubectl", "ssh", "mosh", "socat", "openssl", "psql", "mysql":
 		a.network(true)
 	}
 	if len(args) == 1 && args[0].known && (args[0].text == "--version" || args[0].text == "--help") {

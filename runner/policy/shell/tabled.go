@@ -16,7 +16,7 @@ func (a *analyser) tabled(p *programs.Program, name string, args []word, sc *sco
 		return
 	}
 	if g.unknown != "" {
-		a.opaque("the option " + g.unknown + " of " + name + " is not in the table of programs")
+		defer a.opaque("the option " + g.unknown + " of " + name + " is not in the table of programs") // if nothing else is said
 		a.perhaps(name, args, sc)
 		for _, w := range args { // a value that is attached may be a file
 			if strings.HasPrefix(w.text, "-") {
@@ -33,10 +33,14 @@ func (a *analyser) tabled(p *programs.Program, name string, args []word, sc *sco
 	for _, v := range g.values {
 		a.setting(name, v, inner)
 	}
-	if p.Subcommands {
+	switch module := slices.IndexFunc(g.values, func(v setting) bool { return v.kind == "module" }); {
+	case p.Subcommands:
 		a.general(p, name, g, inner)
 		a.subcommand(name, g, inner)
-	} else {
+	case module >= 0:
+		a.general(p, name, g, inner)
+		a.describedAs(p.Same+" -m", append([]word{g.values[module].value}, g.operands...), inner)
+	default:
 		a.tabledOperands(p, name, g, inner)
 		a.general(p, name, g, inner)
 	}
@@ -58,23 +62,26 @@ func risky(p *programs.Program) bool {
 
 // subcommand judges what the first operand names.
 func (a *analyser) subcommand(name string, g *arguments, sc *scope) {
-	if len(g.operands) == 0 {
-		return
+	if len(g.operands) > 0 {
+		a.describedAs(name, g.operands, sc)
 	}
-	sub := g.operands[0]
-	if !sub.known || sub.glob {
+}
+
+// describedAs judges arguments whose first one names what they are told.
+func (a *analyser) describedAs(name string, args []word, sc *scope) {
+	if !args[0].known || args[0].glob {
 		a.dynamic("the subcommand of " + name + " is not known")
 		return
 	}
-	full := name + " " + sub.text
+	full := name + " " + args[0].text
 	p, ok := programs.Find(full)
 	if !ok {
 		a.opaque(full + " is not in the table of programs")
-		a.perhaps(name, g.operands[1:], sc)
-		a.foreign(g.operands[1:], sc)
+		a.perhaps(name, args[1:], sc)
+		a.foreign(args[1:], sc)
 		return
 	}
-	a.tabled(p, full, g.operands[1:], sc)
+	a.tabled(p, full, args[1:], sc)
 }
 
 // steered checks whether the script itself has set what decides the program's work.
@@ -177,6 +184,10 @@ func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments
 		case "command":
 			a.startsWith(name, ops[i:], sc)
 			return
+		case "passed":
+			a.perhaps(name, ops[i:], sc)
+			a.foreign(ops[i:], sc)
+			return
 		case "within":
 			inner := sc.wrapped(name)
 			a.run(ops[i:], nil, inner)
@@ -227,7 +238,7 @@ func (a *analyser) tabledTree(p *programs.Program, g *arguments, sc *scope) {
 	var folders []word
 	for i, w := range ops {
 		switch kind, _, _ := strings.Cut(kindOf(kinds, i), ":"); kind {
-		case "text", "pattern", "word", "mode", "url", "host", "port", "revision":
+		case "text", "pattern", "word", "mode", "url", "host", "port", "revision", "passed", "target", "program":
 		case "copy", "move", "link":
 			if i < len(ops)-1 || len(ops) == 1 || g.has("-t") {
 				folders = append(folders, w)
@@ -247,7 +258,26 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 	kind, suffix, _ := strings.Cut(v.kind, ":")
 	w := v.value
 	switch kind {
-	case "any":
+	case "any", "module":
+	case "inline":
+		a.unresolved(sc.wrapped(name), name+" with code in its arguments")
+	case "place":
+		to := sc.copy()
+		a.enters(w, to)
+		a.worksIn(name, nil, to)
+	case "program":
+		if w.known && w.text == "-" {
+			a.unresolved(sc.wrapped(name), name+" reads its program from its input")
+			return
+		}
+		a.touchWord(w, "r", sc)
+		a.opaque(name + " runs the program " + w.shown())
+		a.worksIn(name, nil, sc)
+	case "target":
+		if w.known && strings.Contains(w.text, "=") {
+			a.dynamic("an argument of " + name + " decides what runs")
+		}
+		a.foreign([]word{w}, sc)
 	case "beside":
 		a.disturbed = true
 		if w.known && !w.bound {

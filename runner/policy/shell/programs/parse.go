@@ -19,6 +19,7 @@ var kinds = []string{
 	"command", "within", "architecture", "shell", "script", "assign", "unknown", "word", "any", "beside",
 	"revision", "compared", "pathspec", "repository", "source",
 	"expanded", "format", "code", "query", "account", "exchange", "listed", "page",
+	"passed", "target", "inline", "module", "program", "place",
 }
 
 // inheritLimit bounds how many descriptions are taken over one from another.
@@ -66,7 +67,17 @@ func (p *Program) line(verb string, args []string, depth int) error {
 		p.Rules = append(p.Rules, other.Rules...)
 		p.Steered = append(p.Steered, other.Steered...)
 		p.Subcommands, p.Stop, p.Single, p.Plain = other.Subcommands, other.Stop, other.Single, other.Plain
-		p.Number, p.Literal, p.Negated = other.Number, other.Literal, other.Negated
+		p.Number, p.Literal, p.Negated, p.Joined = other.Number, other.Literal, other.Negated, other.Joined
+	case "options":
+		index, err := entries()
+		if err != nil {
+			return err
+		}
+		other, err := parse(index[strings.Join(args, " ")], depth+1)
+		if err != nil {
+			return err
+		}
+		p.Options = append(p.Options, other.Options...)
 	case "steered":
 		p.Steered = append(p.Steered, args...)
 	case "subcommands":
@@ -83,6 +94,8 @@ func (p *Program) line(verb string, args []string, depth int) error {
 		p.Number = true
 	case "negated":
 		p.Negated = true
+	case "joined":
+		p.Single, p.Joined = true, true
 	default:
 		return p.rule(verb, args)
 	}

@@ -37,6 +37,8 @@ type Program struct {
 	Literal bool
 	// Number: an option may be a dash and a number.
 	Number bool
+	// Joined: a single option's value may follow it without anything between them.
+	Joined bool
 	// Negated: any long option may have no- in front of its name.
 	Negated bool
 	// Steered are variables and files that decide what it does.
@@ -153,6 +155,9 @@ func Find(name string) (*Program, bool) {
 	}
 	index, err := entries()
 	entry, ok := index[name]
+	if at := strings.LastIndexAny(name, ".-") + 1; !ok && at > 0 && at < len(name) && strings.Trim(name[at:], "0123456789") == "" {
+		return Find(name[:at] + "*")
+	}
 	if err != nil || !ok {
 		return nil, false
 	}
@@ -190,6 +195,19 @@ func (p *Program) Option(name string) (Option, bool) {
 		}
 	}
 	return found, matches == 1
+}
+
+// Start finds the option with the longest name that a word begins with, and that takes a
+// value.
+func (p *Program) Start(word string) (found Option, length int) {
+	for _, o := range p.Options {
+		for _, n := range o.Names {
+			if o.Value != "" && len(n) > length && strings.HasPrefix(word, n) {
+				found, length = o, len(n)
+			}
+		}
+	}
+	return found, length
 }
 
 // Exact finds an option by one of its whole names.
