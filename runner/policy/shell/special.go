@@ -65,7 +65,9 @@ func special(name string) (handler, bool) {
 		return examine, true
 	case "export", "declare", "local", "readonly", "typeset", "unset", "set", "shopt":
 		return declare, true
-	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "docker", "podman", "nerdctl", "kubectl", "su", "chroot", "unshare", "nsenter", "bwrap", "systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano", "less", "more", "man", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr", "sqlite3", "psql", "mysql":
+	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "su", "chroot", "unshare", "nsenter", "bwrap",
+		"systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano", "less",
+		"more", "man", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr":
 		return startsOthers, true
 	}
 	if _, ok := launchers[name]; ok {
@@ -80,24 +82,12 @@ func special(name string) (handler, bool) {
 	if strings.HasPrefix(name, "mkfs.") {
 		return func(a *analyser, _ string, args []word, sc *scope) { a.generic(simplePrograms["mkfs"], args, sc) }, true
 	}
-	if slices.Contains(remote, name) {
-		return func(a *analyser, _ string, args []word, sc *scope) {
-			a.network(true)
-			a.foreign(args, sc)
-		}, true
-	}
 	return nil, false
 }
 
 // including are programs whose input names files that they show or pack.
 var including = []string{
 	"cpp", "m4", "soelim", "troff", "groff", "nroff", "mandoc", "tex", "latex", "pdflatex", "xelatex", "lualatex", "gs", "as", "cpio", "pax", "afio", "7z", "7za", "7zr",
-}
-
-// remote are programs of services elsewhere: what they do there is theirs, but
-// they talk to it.
-var remote = []string{
-	"gh", "aws", "terraform", "tofu", "helm",
 }
 
 // isKnown reports whether a name has a meaning for the analysis, so that another program
@@ -329,7 +319,7 @@ func startsOthers(a *analyser, name string, args []word, sc *scope) {
 			a.operands("r", args, sc)
 		}
 		return
-	case "docker", "podman", "nerdctl", "kubectl", "ssh", "mosh", "socat", "openssl", "psql", "mysql":
+	case "ssh", "mosh", "socat", "openssl":
 		a.network(true)
 	}
 	if len(args) == 1 && args[0].known && (args[0].text == "--version" || args[0].text == "--help") {
