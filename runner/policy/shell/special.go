@@ -244,41 +244,65 @@ func sed(a *analyser, _ string, args []word, sc *scope) {
 		a.operands("rw", args, sc)
 		return
 	}
-	files, scripts, mode := p.operands, 0, "r"
+	files, mode, suffix := p.operands, "r", ""
+	var scripts []word
 	for _, o := range p.options {
 		switch o.name {
 		case "e", "expression":
-			scripts++
-			a.sedScript(o.value, sc)
+			scripts = append(scripts, o.value)
 		case "f", "file":
-			scripts++
+			scripts = append(scripts, word{})
 			a.touchWord(o.value, "r", sc)
-			a.unresolved(sc, "a sed script in a file")
 		case "i", "in-place":
-			mode = "rw"
-			if o.value.known && strings.Contains(o.value.text, "/") {
+			mode, a.disturbed = "rw", true
+			suffix = o.value.text
+			if !o.value.known && o.value.head != "" || strings.Contains(suffix, "/") {
 				a.dynamic("sed keeps copies in another folder")
 			}
 		}
 	}
-	if scripts == 0 && len(files) > 0 {
-		a.sedScript(files[0], sc)
-		files = files[1:]
+	if len(scripts) == 0 && len(files) > 0 {
+		scripts, files = files[:1], files[1:]
 	}
+	a.sedScripts(scripts, sc)
 	a.operands(mode, files, sc)
+	for _, w := range files {
+		if suffix != "" && w.known {
+			a.write(kept(w.text, suffix), sc)
+		}
+	}
 }
 
-// sedScript accepts the scripts that neither run nor write anything: addresses
-// with p, d, q, =, and substitutions whose flags are g, p, i, I, m and numbers.
-func (a *analyser) sedScript(w word, sc *scope) {
-	if !w.known {
-		a.unresolved(sc, "a sed script that is not known")
-		return
+// kept is the name of the copy that sed -i keeps of a file.
+func kept(file, suffix string) string {
+	dir, base := path.Split(file)
+	if strings.Contains(suffix, "*") {
+		return dir + strings.ReplaceAll(suffix, "*", base)
 	}
-	for _, part := range sedParts(w.text) {
-		if !harmlessSed(part) {
-			a.unresolved(sc, "a sed script that may run or write something")
+	return file + suffix
+}
+
+// sedScripts judges the parts of a program of sed, which sed joins by lines.
+func (a *analyser) sedScripts(parts []word, sc *scope) {
+	texts := make([]string, len(parts))
+	for i, w := range parts {
+		if w.shown() == Unknown {
+			a.unresolved(sc, "a sed script that is not known")
 			return
+		}
+		texts[i] = w.text
+	}
+	p := parseSed(strings.Join(texts, "\n"))
+	if p.runs || p.bad {
+		a.unresolved(sc, "a sed script that may run or write something")
+	}
+	for _, f := range p.reads {
+		a.read(f, sc)
+	}
+	for _, f := range p.writes {
+		a.disturbed = true
+		if !strings.HasPrefix(f, "/dev/std") {
+			a.write(f, sc)
 		}
 	}
 }
