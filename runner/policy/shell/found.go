@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -214,4 +215,24 @@ func (a *analyser) expand(w *syntax.Word, sc *scope) []word {
 		}
 	}
 	return a.values(w)
+}
+
+// unpackers make files whose names are not in the script.
+var unpackers = []string{"tar", "bsdtar", "gtar", "unzip", "cpio", "pax", "git", "patch", "rsync", "7z", "ar"}
+
+// misled checks whether a pattern, or a name that is split, may stand for a file that the
+// script itself makes, so that it is another argument than it seems.
+func (a *analyser) misled() {
+	for _, w := range a.facts.Writes {
+		if a.leading && strings.Contains("/"+w, "/-") {
+			a.dynamic("a pattern may stand for an option: the script makes a file of such a name")
+		}
+		if len(a.facts.Resplit) > 0 && strings.ContainsAny(w, " \t\n\\\"'") {
+			a.dynamic("a name that is split is one that the script makes")
+		}
+	}
+	unpacks := slices.ContainsFunc(a.facts.Commands, func(c Command) bool { return slices.Contains(unpackers, c.Name) })
+	if (a.leading || len(a.facts.Resplit) > 0) && unpacks && len(a.facts.Writes) > 0 {
+		a.dynamic("a pattern may stand for a file that the script unpacks")
+	}
 }

@@ -73,3 +73,29 @@ func TestSplitNamesAreNoted(t *testing.T) {
 		}
 	}
 }
+
+// TestTheScriptMakesNames: a pattern may stand for an option that the script has made a
+// file of.
+func TestTheScriptMakesNames(t *testing.T) {
+	for script, want := range map[string]bool{
+		"touch -- -rf; rm *": true, "> ./-rf; rm *": true, "mkdir ./-r && ls ?r": true, "rm *.o; touch a": false, "touch -- -rf; rm src/*": false, "tar xf a.tar && rm *": true,
+		"tar xf a.tar && rm -r src": false, "touch 'a b'; find . -name 'a*' | xargs rm": true, "touch 'a b'; find . -name 'a*' -print0 | xargs -0 rm": false, "touch x; for f in *; do rm \"$f\"; done": false,
+		"> -n; for f in *; do cat \"$f\"; done": true,
+	} {
+		if f := Parse(script, ""); f.Dynamic != want {
+			t.Errorf("%q: dynamic %v, want %v: %v", script, f.Dynamic, want, f.Reasons)
+		}
+	}
+}
+
+// TestNumbersInPaths: a number leads nowhere else.
+func TestNumbersInPaths(t *testing.T) {
+	for script, want := range map[string]string{
+		"touch out-$$.log": "./?", "echo x > logs/run.$((1+1))": "logs/?", "rm -f tmp/$#/x": "tmp/?", "touch a$?/../../x": Unknown, "touch \"$x$?\"": Unknown,
+	} {
+		f := Parse(script, "")
+		if got := strings.Join(f.Writes, " "); got != want || f.Dynamic != (want == Unknown) {
+			t.Errorf("%q: writes %q, want %q: %v", script, got, want, f.Reasons)
+		}
+	}
+}

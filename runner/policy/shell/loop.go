@@ -3,6 +3,7 @@ package shell
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -137,6 +138,7 @@ func (a *analyser) lists(words []word, sc *scope) {
 		if !w.known || !w.glob {
 			continue
 		}
+		a.leading = a.leading || strings.IndexAny(w.text, "*?[") == 0
 		fixed := w.text[:strings.IndexAny(w.text+"*", "*?[")]
 		if end := strings.LastIndexByte(fixed, '/'); end >= 0 {
 			a.facts.Folders = a.touch(a.facts.Folders, fixed[:end+1], sc)
@@ -155,6 +157,9 @@ func (a *analyser) loopVariable(name string, numeric bool) {
 	}
 	if !numeric {
 		a.taint(name)
+		if slices.Contains(integerVariables, name) {
+			a.dynamic("the shell evaluates the value of " + name + " as arithmetic")
+		}
 	}
 	a.loops[name]++
 	if a.inside > 0 {
@@ -209,8 +214,7 @@ func (a *analyser) substituted(v *word, b *strings.Builder, p *syntax.ParamExp, 
 		return false
 	}
 	if !value.known {
-		v.hide(b)
-		v.number = value.number
+		v.count(b)
 		return true
 	}
 	switch {

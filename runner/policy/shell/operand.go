@@ -92,7 +92,7 @@ func (a *analyser) trees(p program, mode string, operands []word, sc *scope) {
 
 func (a *analyser) tree(folders []word, sc *scope) {
 	for _, w := range folders {
-		if w.known { // what is not known has made the script dynamic
+		if w.known || w.number { // what is not known has made the script dynamic
 			a.facts.Trees = a.touch(a.facts.Trees, w.text, sc)
 		}
 	}
@@ -112,7 +112,7 @@ func (a *analyser) saved(addresses []word, hits map[string]bool, sc *scope) {
 // deleted records that operands, written before, are removed.
 func (a *analyser) deleted(ops []word, sc *scope) {
 	for _, w := range ops {
-		if w.known {
+		if w.known || w.number {
 			a.facts.Deletes = a.touch(a.facts.Deletes, w.text, sc)
 		} else {
 			a.facts.Deletes = appendNew(a.facts.Deletes, Unknown)
@@ -199,7 +199,7 @@ func (a *analyser) touchWord(w word, mode string, sc *scope) {
 	}
 	for _, m := range mode {
 		switch {
-		case !w.known:
+		case !w.known && !w.number:
 			a.unknownPath(m == 'w')
 		case m == 'w':
 			a.write(w.text, sc)

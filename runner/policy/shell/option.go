@@ -136,7 +136,7 @@ func (a *analyser) option(action string, v word, sc *scope) {
 			a.unresolved(sc, "an option names a program")
 			return
 		}
-		a.script(v.text, sc.copy())
+		a.elsewhereRuns(v.text, sc)
 	default:
 		if !v.known && v.split {
 			a.dynamic("the value of an option is not known")

@@ -143,6 +143,7 @@ func ParseIn(script, cwd string, isFolder func(dir string) bool) (facts Facts) {
 	a.evaluated()
 	a.iteratedElsewhere()
 	a.followed()
+	a.misled()
 	if len(facts.Commands) == 0 && strings.TrimSpace(script) != "" && len(facts.Redirects) == 0 && !a.understood {
 		a.dynamic("no command was found")
 	}
@@ -224,6 +225,8 @@ type analyser struct {
 	named int
 	// trapped is set when a text of the script runs at some later time.
 	trapped bool
+	// leading is set when names that a pattern stands for may begin with a dash.
+	leading bool
 	// probes counts the commands that are examined for what they print.
 	probes int
 }

@@ -210,7 +210,19 @@ func (a *analyser) commandText(args []word, sc *scope, name string) {
 		// Its language is another one: what is found here may not be all.
 		a.dynamic(name + " reads the text in another way than bash")
 	}
-	a.script(args[0].text, sc.copy())
+	a.elsewhereRuns(args[0].text, sc)
+}
+
+// elsewhereRuns judges a text that another shell runs: it has neither the variables nor
+// the functions of this one.
+func (a *analyser) elsewhereRuns(text string, sc *scope) {
+	bound, funcs := a.bound, a.funcs
+	a.bound, a.funcs = nil, map[string]*function{}
+	inner := sc.copy()
+	inner.numbers, inner.input, inner.stack, inner.returned = nil, nil, nil, nil
+	inner.previous = folders{unknown: true}
+	a.script(text, inner)
+	a.bound, a.funcs = bound, funcs
 }
 
 func trap(a *analyser, name string, args []word, sc *scope) {

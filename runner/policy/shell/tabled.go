@@ -204,7 +204,7 @@ func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments
 				a.unresolved(sc.wrapped(name), name+" runs a text that is not known")
 				return
 			}
-			a.script(text, sc.wrapped(name))
+			a.elsewhereRuns(text, sc.wrapped(name))
 			return
 		case "pattern", "text":
 			if !ops[i].known && ops[i].split {

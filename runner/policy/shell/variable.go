@@ -28,6 +28,9 @@ func (a *analyser) assigned(name word, numeric bool, sc *scope) {
 		a.dynamic("the variable " + plain + " of a loop is changed")
 		delete(a.bound, plain)
 	}
+	if !numeric && slices.Contains(integerVariables, plain) {
+		a.dynamic("the shell evaluates the value of " + plain + " as arithmetic")
+	}
 	a.changed[plain] = true
 	if a.inside > 0 {
 		a.elsewhere[plain]++
@@ -51,6 +54,10 @@ func literal(name string) word { return word{text: name, known: true} }
 var numericParameters = []string{
 	"?", "#", "$", "!", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "BASHPID", "BASH_SUBSHELL", "EPOCHSECONDS", "PPID", "UID", "EUID",
 }
+
+// integerVariables are variables of the shell whose values are evaluated as arithmetic when
+// they are set.
+var integerVariables = append([]string{"OPTIND", "HISTCMD"}, numericParameters...)
 
 // computes records that arithmetic reads a variable. It evaluates the variable's
 // text, so that a subscript in it runs commands: the value must be a number, and

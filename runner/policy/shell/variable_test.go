@@ -45,3 +45,16 @@ func TestArithmeticOnTextIsNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherShellHasItsOwnVariables: a text that another shell runs does not see what is
+// known of this one, and variables that the shell evaluates are judged where they are set.
+func TestAnotherShellHasItsOwnVariables(t *testing.T) {
+	for _, script := range []string{
+		"for f in a b; do sh -c 'rm -rf x/$f'; done", "for f in a; do bash -c 'rm $f/*'; done", "x=1; bash -c '((x))'", "RANDOM='a[$(rm x)]'", "OPTIND='a[$(rm x)]'", "SECONDS='b[$(rm x)]'",
+		"for RANDOM in 'a[$(rm x)]'; do :; done", "x='a[$(rm y)'$((1))']'; ((x))", "f() { ls; }; bash -c 'f a'",
+	} {
+		if f := Parse(script, ""); !f.Dynamic && !f.Opaque {
+			t.Errorf("%q is called exact: %v", script, names(f))
+		}
+	}
+}

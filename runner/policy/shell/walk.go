@@ -39,7 +39,7 @@ func (a *analyser) stmt(s *syntax.Stmt, sc *scope) {
 		sc.input = nil
 	}
 	if s.Background || s.Coprocess || s.Disown {
-		a.command(s.Cmd, sc.copy())
+		a.maybe(func() { a.command(s.Cmd, sc.copy()) })
 	} else {
 		a.command(s.Cmd, sc)
 	}
@@ -357,7 +357,7 @@ func (a *analyser) assign(as *syntax.Assign, sc *scope) {
 	numeric := false
 	if as.Value != nil && as.Index == nil {
 		w := a.value(as.Value)
-		numeric = w.known && isNumber(w.text) && !w.glob || !w.known && w.number && !w.split
+		numeric = w.known && isNumber(w.text) && !w.glob || !w.known && w.number && !w.split && strings.Trim(w.text, "0123456789"+someName) == ""
 		if numeric && as.Append && !slices.Contains(sc.numbers, as.Name.Value) {
 			numeric = false // what it is appended to may be text
 		}
@@ -472,7 +472,7 @@ func (a *analyser) open(target *syntax.Word, sc *scope, write bool) {
 		return
 	}
 	paths := []string{Unknown}
-	if w.known && !w.split {
+	if (w.known || w.number) && !w.split {
 		paths = a.paths(w.text, sc)
 	}
 	if slices.Contains(paths, Unknown) || w.glob && !w.bound {

@@ -24,8 +24,10 @@ type word struct {
 	proc bool
 	// bound: a part of it is the value of a loop's variable.
 	bound bool
-	// number: only the value of an arithmetic expansion is unknown.
+	// number: only the values of arithmetic expansions are unknown.
 	number bool
+	// text of an expansion that is not a number is in it.
+	mixed bool
 }
 
 // hide notes that the text is not known behind what has been written of it.
@@ -33,6 +35,15 @@ func (w *word) hide(written *strings.Builder) {
 	if w.known {
 		w.known, w.head = false, written.String()
 	}
+	w.mixed = true
+}
+
+// count notes that a number follows what has been written.
+func (w *word) count(written *strings.Builder) {
+	mixed := w.mixed
+	w.hide(written)
+	written.WriteString(someName)
+	w.number, w.mixed = true, mixed
 }
 
 // from is the word without its first bytes, which are known.
@@ -60,6 +71,7 @@ func (a *analyser) value(w *syntax.Word) word {
 		a.part(&v, &b, part, i == 0, false)
 	}
 	v.text = b.String()
+	v.number = v.number && !v.mixed
 	if v.text == "[" {
 		// The test command, and no pattern without its other end.
 		v.glob = false
@@ -114,8 +126,7 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 			return
 		}
 		if isCount(p) {
-			v.hide(b)
-			v.number = true
+			v.count(b)
 			return
 		}
 		if a.substituted(v, b, p, first, quoted) {
@@ -124,8 +135,7 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 		v.hide(b)
 		v.split = true
 	case *syntax.ArithmExp:
-		v.hide(b)
-		v.number = true
+		v.count(b)
 	case *syntax.ProcSubst:
 		v.hide(b)
 		v.proc = true
@@ -211,7 +221,7 @@ func (a *analyser) visitPart(part syntax.WordPart, sc *scope) {
 	case *syntax.CmdSubst:
 		a.understood = true
 		inner := sc.copy()
-		a.stmts(p.Stmts, inner)
+		a.maybe(func() { a.stmts(p.Stmts, inner) })
 		if p.TempFile || p.ReplyVar { // it runs in the shell itself
 			sc.here = sc.here.union(inner.here)
 		}
@@ -219,7 +229,7 @@ func (a *analyser) visitPart(part syntax.WordPart, sc *scope) {
 			a.assigned(literal("REPLY"), false, sc)
 		}
 	case *syntax.ProcSubst:
-		a.stmts(p.Stmts, sc.copy())
+		a.maybe(func() { a.stmts(p.Stmts, sc.copy()) })
 	case *syntax.ArithmExp:
 		a.arithm(p.X, sc)
 	case *syntax.ParamExp:

@@ -361,6 +361,6 @@ func watch(a *analyser, name string, args []word, sc *scope) {
 	case p.has("x", "exec"):
 		a.starts(p.operands, inner)
 	default:
-		a.script(text, inner.copy())
+		a.elsewhereRuns(text, inner)
 	}
 }
