@@ -161,11 +161,13 @@ func (p *Plan) Compile(policies []*v1alpha1.Policy) []*policy.Compiled {
 		}
 		tools = append(tools, known)
 	}
-	// Rules about read apply to every tool that reads, and so for an agent
-	// without it.
-	if read, err := shipped("read"); err == nil && !slices.ContainsFunc(tools, func(t policy.Tool) bool { return t.Name == read.Name }) {
-		materialise(read)
-		tools = append(tools, policyTool(read))
+	// Rules about read apply to every tool that reads, and those about edit to all that
+	// programs change, and so for an agent without them.
+	for _, builtin := range []string{"read", "edit"} {
+		if t, err := shipped(builtin); err == nil && !slices.ContainsFunc(tools, func(known policy.Tool) bool { return known.Name == t.Name }) {
+			materialise(t)
+			tools = append(tools, policyTool(t))
+		}
 	}
 	// What an agent checks its files with is judged as bash.
 	if bash, err := shipped("bash"); err == nil && len(p.Agent.Spec.Diagnostics) > 0 && !slices.ContainsFunc(tools, func(t policy.Tool) bool { return t.Name == bash.Name }) {

@@ -24,6 +24,8 @@ type guard struct {
 	tools []tool.Definition
 	// protect makes the first files read-only in every sandbox, and hides the others.
 	protect func(ctx context.Context, readOnly, masked []string) error
+	// warn is told what cannot be guarded.
+	warn func(text string)
 
 	// inForce is closed when the other fields are set.
 	inForce          chan struct{}
@@ -85,6 +87,10 @@ func (g *guard) find(ctx context.Context, judge Judge) (mounted []string, err er
 	if err != nil {
 		return nil, reason.New(reason.IsolationUnavailable, "say which files no tool may read: %w", err)
 	}
+	fixed, err := g.fixed(ctx, judge, names)
+	if err != nil {
+		return nil, reason.New(reason.IsolationUnavailable, "say which files no tool may change: %w", err)
+	}
 	masked = append(masked, linked(f.o.Workspace.Source, masked, names)...)
 	inPlace := f.o.Workspace.Strategy == v1alpha1.StrategyInPlace
 	git := gitguard.Files(f.Root(), f.files.Base(), inPlace)
@@ -102,7 +108,7 @@ func (g *guard) find(ctx context.Context, judge Judge) (mounted []string, err er
 			}
 		}
 	}
-	g.readOnly, g.masked = inside(f.Root(), slices.Concat(git, f.o.Manifests)), slices.Concat(inside(f.Root(), masked), shown.at(masked))
+	g.readOnly, g.masked = inside(f.Root(), slices.Concat(git, f.o.Manifests, fixed)), slices.Concat(inside(f.Root(), masked), shown.at(masked))
 	own, mounted := programs(g.tools, f.Root())
 	g.readOnly = append(g.readOnly, own...)
 	return mounted, nil

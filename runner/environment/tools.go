@@ -40,7 +40,7 @@ func (e *Environment) Tools(ctx context.Context) (*Tools, error) {
 		return nil, err
 	}
 	if len(pool.Profiles) > 0 || e.host.site.Opened(v1alpha1.IsolationContainer) {
-		t.guard = &guard{files: e.Files, tools: o.programs(), protect: e.host.launcher.Protect, inForce: make(chan struct{})}
+		t.guard = &guard{files: e.Files, tools: o.programs(), protect: e.host.launcher.Protect, warn: e.Warn, inForce: make(chan struct{})}
 		pool.Guard = t.guard.wait
 	}
 	t.pool = e.host.pool(pool)
@@ -74,6 +74,8 @@ type Judge interface {
 	Unreadable(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
 	// Masked returns those of some files that no call may read.
 	Masked(ctx context.Context, files []string) ([]string, error)
+	// Fixed returns those of some files that no program may change.
+	Fixed(ctx context.Context, files []string) ([]string, error)
 	// Declared judges a command that the agent declares, and about which nobody is asked.
 	Declared(ctx context.Context, call message.ToolCall, argv []string, contained bool) (message.Decision, error)
 }

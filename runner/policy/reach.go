@@ -28,10 +28,8 @@ import (
 // reader is the tool by which reading one file is judged: the agent's own read,
 // or the one it would have.
 func (e *Engine) newReader(policies []*Compiled) *judged {
-	for _, name := range slices.Sorted(keysOf(e.tools)) {
-		if e.tools[name].tool.Builtin == builtinRead {
-			return e.tools[name]
-		}
+	if own := e.shipped(builtinRead); own != nil {
+		return own
 	}
 	return e.judgedTool(&Tool{
 		Name: builtinRead, Builtin: builtinRead, Source: "builtin", Risk: v1alpha1.RiskR0,
@@ -40,6 +38,16 @@ func (e *Engine) newReader(policies []*Compiled) *judged {
 }
 
 const builtinRead = "read"
+
+// shipped is the agent's own tool of a builtin, nil if it has none.
+func (e *Engine) shipped(builtin string) *judged {
+	for _, name := range slices.Sorted(keysOf(e.tools)) {
+		if e.tools[name].tool.Builtin == builtin {
+			return e.tools[name]
+		}
+	}
+	return nil
+}
 
 func keysOf(m map[string]*judged) func(func(string) bool) { return maps.Keys(m) }
 
@@ -93,8 +101,10 @@ func (in *input) on(paths ...Path) *input {
 
 // reading is the judge of single files for one call.
 type reading struct {
-	e *Engine
-	// in is a call of read for the workspace itself.
+	// by is the tool by which files are judged, op what it does to them.
+	by *judged
+	op string
+	// in is a call of it for the workspace itself.
 	in *input
 	// files are the rules and lists whose result depends on the file. Rules about read
 	// that apply to every file, or to none, do not count for other tools.
@@ -106,12 +116,17 @@ type reading struct {
 }
 
 func (e *Engine) reading(ctx context.Context) (*reading, error) {
-	in, err := e.input(e.reader, message.ToolCall{ID: "read", Tool: e.reader.tool.Name, Args: json.RawMessage(`{"path":"."}`)})
+	return e.judging(ctx, e.reader, opRead)
+}
+
+// judging is the judge of single files by a tool that takes a path.
+func (e *Engine) judging(ctx context.Context, by *judged, op string) (*reading, error) {
+	in, err := e.input(by, message.ToolCall{ID: op, Tool: by.tool.Name, Args: json.RawMessage(`{"path":"."}`)})
 	if err != nil {
-		return nil, fmt.Errorf("judge what may be read: %w", err)
+		return nil, fmt.Errorf("judge single files by %s: %w", by.tool.Name, err)
 	}
-	r := &reading{e: e, in: in, files: newGroup(e.reader.enforced.mode)}
-	for action, rules := range e.reader.enforced.calls {
+	r := &reading{by: by, op: op, in: in, files: newGroup(by.enforced.mode)}
+	for action, rules := range by.enforced.calls {
 		for _, rule := range rules {
 			if action == v1alpha1.ActionRedact || !rule.paths {
 				continue
@@ -123,7 +138,7 @@ func (e *Engine) reading(ctx context.Context) (*reading, error) {
 			}
 		}
 	}
-	for _, p := range e.reader.enforced.lists {
+	for _, p := range by.enforced.lists {
 		if slices.ContainsFunc(p.entries, func(en entry) bool { return en.pattern != "*" }) {
 			r.files.lists = append(r.files.lists, p)
 		}
@@ -133,24 +148,24 @@ func (e *Engine) reading(ctx context.Context) (*reading, error) {
 
 // judge returns the outcome of the rules and lists whose result depends on the file.
 func (r *reading) judge(ctx context.Context, in *input) (outcome, bool) {
-	o, failed := r.files.strict(ctx, r.e.reader, in)
+	o, failed := r.files.strict(ctx, r.by, in)
 	if o.action != v1alpha1.ActionDeny {
-		_, failure := r.files.allow(ctx, r.e.reader, in)
+		_, failure := r.files.allow(ctx, r.by, in)
 		if failed = first(failed, failure); failed != nil {
 			o = *failed
 		}
 	}
 	for _, rule := range r.failing {
 		if t, err := rule.truth(ctx, in); err == nil && t == expr.True && rank(rule.spec.Action) > rank(o.action) {
-			o = outcome{action: rule.spec.Action, rule: rule.id, message: rule.explain(ctx, in, r.e.reader, "refuses")}
+			o = outcome{action: rule.spec.Action, rule: rule.id, message: rule.explain(ctx, in, r.by, "refuses")}
 		}
 	}
 	return o, o.action != ""
 }
 
-// of is what is said about reading a file.
+// of is what is said about a file.
 func (r *reading) of(ctx context.Context, p Path) (outcome, bool) {
-	p.Op, p.redirect = opRead, false
+	p.Op, p.redirect = r.op, false
 	return r.judge(ctx, r.in.on(p))
 }
 
