@@ -40,6 +40,7 @@ func parts() []part {
 func contained() []part {
 	const (
 		boxed     = "runner/sandbox"
+		shell     = "plugins/shell"
 		container = "runner/sandbox/container"
 		plain     = "plain-p50-ms"
 		held      = "sandbox-p50-ms"
@@ -52,6 +53,10 @@ func contained() []part {
 		{"what a sandbox that stands adds to it p50", "ms", boxed, "BenchmarkCommandInResidentSandbox", "over-p50-ms", 1, atMost(1.5), false},
 		{"plugin call of 1 KB in a sandbox p50", "ms", boxed, "BenchmarkWarmCallInSandbox", held, 1, atMost(0.4), false},
 		{"calls of 1 KB by 16 callers", "calls/s", "plugins/host", "BenchmarkCalls/16_callers", "calls/s", 1, atLeast(5000), false},
+		{"shell call that writes nothing, unbound p50", "ms", shell, "BenchmarkBound/reads", "unbound-µs", 1e-3, nil, true},
+		{"what it takes more if it is bound p50", "ms", shell, "BenchmarkBound/reads", "over-µs", 1e-3, atMost(0.2), true},
+		{"shell call that writes, unbound p50", "ms", shell, "BenchmarkBound/writes", "unbound-µs", 1e-3, nil, true},
+		{"what it takes more if it is bound p50", "ms", shell, "BenchmarkBound/writes", "over-µs", 1e-3, atMost(1.5), true},
 		{"container, cold to the answer of a call p50", "ms", container, "BenchmarkColdStart", middle, 1, atMost(200), true},
 		{"plugin call of 1 KB in a container p50", "ms", container, "BenchmarkWarmCall", middle, 1, atMost(0.4), true},
 	}

@@ -64,6 +64,7 @@ func BenchmarkBound(b *testing.B) {
 			}
 			b.ReportMetric(median(took[0]), "unbound-µs")
 			b.ReportMetric(median(took[1]), "bound-µs")
+			b.ReportMetric(median(took[1])-median(took[0]), "over-µs")
 		})
 	}
 }

@@ -41,11 +41,18 @@ var everyday = []string{
 	"git tag v1", "git config user.name", "git grep func", "git reset -q", "git restore names.txt", "git switch -c other", "git merge-base HEAD HEAD", "git stash && git stash pop", "git clean -fd", "git describe --always",
 }
 
-func populate(t *testing.T) string {
+// populate makes a repository with some files, or copies one.
+func populate(t *testing.T, template string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
+	}
+	if template != "" {
+		if err := os.CopyFS(root, os.DirFS(template)); err != nil {
+			t.Fatal(err)
+		}
+		return root
 	}
 	for name, text := range map[string]string{
 		"README.md": "# one\n\ntwo\n", "src/main.go": "package main\n\nfunc main() {}\n", "src/util.go": "package main\n", "names.txt": "one\ntwo\n", "data.csv": "a,b\nc,d\n", "run.sh": "echo hi\n", "empty/.keep": "",
@@ -106,10 +113,11 @@ func TestEverydayCommandsEndBoundAsTheyEndUnbound(t *testing.T) {
 	}
 	tool := programs.Tools()[0]
 	p := compile(t, "permissions: [{permission: bash, pattern: '*', action: allow}, {permission: edit, pattern: '*', action: allow}, {permission: read, pattern: '*', action: allow}, {permission: bash, pattern: 'sudo *', action: deny}]")
+	template := populate(t, "")
 	var unbound []string
 	for _, command := range everyday {
 		run := func(bind bool) (string, map[string]string) {
-			root := populate(t)
+			root := populate(t, template)
 			raw, err := json.Marshal(map[string]string{"command": command})
 			if err != nil {
 				t.Fatal(err)
