@@ -131,9 +131,12 @@ func (w Workspace) programs(f *facts) []string {
 		}
 		all = addNew(all, name)
 	}
-	starts := f.script.Starts
+	starts := slices.Clone(f.script.Starts)
 	if slices.ContainsFunc(f.script.Commands, func(c command) bool { return c.Name == "tar" }) {
-		starts = append(slices.Clone(starts), "gzip", "bzip2", "xz", "zstd")
+		starts = append(starts, "gzip", "bzip2", "xz", "zstd")
+	}
+	if f.script.Network && slices.ContainsFunc(f.script.Commands, func(c command) bool { return c.Name == "git" }) {
+		starts = append(starts, "git-remote-https", "git-remote-http") // of the folder of git's own programs
 	}
 	if len(starts) > 0 {
 		all = addNew(all, "sh") // most programs start others with system or popen

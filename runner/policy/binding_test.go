@@ -68,6 +68,7 @@ func TestACallIsBoundToItsFacts(t *testing.T) {
 		"wrappers":    {"each program that starts another one", "timeout 5 env A=1 cat f", "starts timeout env cat"},
 		"a pattern":   {"its matches, not the pattern", "rm g*", "starts rm, write g, remove g"},
 		"by its path": {"", "/usr/bin/cat f", "starts /usr/bin/cat"},
+		"git":         {"it has a program for each way to connect", "git ls-remote https://example.com/x", "starts git sh ssh git-remote-https git-remote-http, connects"},
 		"dynamic":     {"nobody knows what it does", "cat $(cat f)", "unbound"},
 		"opaque":      {"it may do anything", "nosuchprogram f", "unbound"},
 	} {
