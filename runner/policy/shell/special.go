@@ -66,8 +66,7 @@ func special(name string) (handler, bool) {
 	case "export", "declare", "local", "readonly", "typeset", "unset", "set", "shopt":
 		return declare, true
 	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "su", "chroot", "unshare", "nsenter", "bwrap",
-		"systemd-run", "at", "batch", "crontab", "screen", "tmux", "script", "expect", "gdb", "vim", "vi", "nvim", "ex", "ed", "emacs", "nano", "less",
-		"more", "man", "logger", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr":
+		"systemd-run", "script", "expect", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr":
 		return startsOthers, true
 	}
 	if _, ok := launchers[name]; ok {
@@ -79,15 +78,12 @@ func special(name string) (handler, bool) {
 			a.dynamic(n + " opens the files that its input names")
 		}, true
 	}
-	if strings.HasPrefix(name, "mkfs.") {
-		return func(a *analyser, _ string, args []word, sc *scope) { a.generic(simplePrograms["mkfs"], args, sc) }, true
-	}
 	return nil, false
 }
 
 // including are programs whose input names files that they show or pack.
 var including = []string{
-	"cpp", "m4", "soelim", "troff", "groff", "nroff", "mandoc", "tex", "latex", "pdflatex", "xelatex", "lualatex", "gs", "as", "cpio", "pax", "afio", "7z", "7za", "7zr",
+	"as", "cpio", "pax", "afio", "7z", "7za", "7zr",
 }
 
 // isKnown reports whether a name has a meaning for the analysis, so that another program
@@ -338,25 +334,6 @@ func startsOthers(a *analyser, name string, args []word, sc *scope) {
 		}
 		a.dynamic(name + " changes what names mean")
 		return
-	case "man":
-		pages, hits := a.options("P=x pager=x C=r config-file=r M=v S=v s=v", args, sc)
-		if hits["l"] || hits["local-file"] {
-			a.operands("r", pages, sc)
-			return
-		}
-		for _, w := range args {
-			if w.known && !hits["P"] && strings.Contains(w.text, "/") {
-				a.operands("r", []word{w}, sc)
-			}
-		}
-		return
-	case "less", "more":
-		if _, hits := a.options("P=x pager=x k=x o=w H=x", args, sc); !hits["P"] {
-			a.operands("r", args, sc)
-		}
-		return
-	case "ssh", "mosh", "socat", "openssl":
-		a.network(true)
 	}
 	if len(args) == 1 && args[0].known && (args[0].text == "--version" || args[0].text == "--help") {
 		return
