@@ -64,7 +64,8 @@ type Facts struct {
 	// Deletes are those of Writes that are removed.
 	Deletes []string `json:"deletes,omitempty"`
 	// Operands are arguments of unknown programs that look like paths: they may
-	// be read or written.
+	// be read or written. Those that stand in a word of an opaque command are among
+	// Reads, too, and behind an option for an output among Writes.
 	Operands []string `json:"operands,omitempty"`
 	// Words are arguments of unknown programs that may be names of files in the
 	// current folder.
