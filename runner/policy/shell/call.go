@@ -95,7 +95,7 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 		a.callFunction(f, args[1:], sc)
 		return
 	}
-	if strings.HasPrefix(first.text, "~") || strings.Contains(first.text, "/../") {
+	if strings.HasPrefix(first.text, "~") || strings.Contains(first.text, "/../") || path.IsAbs(first.text) && !ofTheSystem(first.text) {
 		a.operand(first.text, sc)
 	}
 	if name == "exit" || name == "return" {
@@ -123,6 +123,11 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	a.opaque(name + " is not in the table of programs")
 	a.perhaps(name, args[1:], sc)
 	a.foreign(args[1:], sc)
+}
+
+// ofTheSystem reports whether a program is in one of the folders of the system.
+func ofTheSystem(file string) bool {
+	return slices.ContainsFunc([]string{"/usr/", "/bin/", "/sbin/", "/lib"}, func(dir string) bool { return strings.HasPrefix(path.Clean(file), dir) })
 }
 
 // ownProgram reports whether a program's path depends on the process that starts it: that

@@ -108,3 +108,11 @@ func TestEveryWayToNameAHost(t *testing.T) {
 		}
 	}
 }
+
+func TestAProgramOutsideTheFoldersOfTheSystemIsAnOperand(t *testing.T) {
+	for script, want := range map[string]string{"nice /data/frob -x": "/data/frob", "/usr/lib/frob": "", "/bin/ls": "", "/usr/../data/frob": "/usr/../data/frob"} {
+		if got := strings.Join(Parse(script, "").Operands, " "); got != want {
+			t.Errorf("%s: the operands are %q", script, got)
+		}
+	}
+}
