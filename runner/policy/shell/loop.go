@@ -81,7 +81,7 @@ func (a *analyser) readLoop(c *syntax.WhileClause, sc *scope) bool {
 		}
 	}
 	in := a.output(sc.input)
-	if in == nil || zero != in.zero || len(call.Assigns) > 1 || len(call.Assigns) == 1 && !emptyIFS(call.Assigns[0]) {
+	if in == nil || a.rounds+len(in.words) > roundsLimit || zero != in.zero || len(call.Assigns) > 1 || len(call.Assigns) == 1 && !emptyIFS(call.Assigns[0]) {
 		return false
 	}
 	name := p.operands[0].text
@@ -89,6 +89,7 @@ func (a *analyser) readLoop(c *syntax.WhileClause, sc *scope) bool {
 	a.add(Command{Name: "read", Argv: []string{"read", name}, Wrappers: sc.wrappers})
 	a.loopVariable(name, false)
 	yes, no := sc.here, sc.here
+	a.rounds += len(in.words)
 	for _, v := range in.words {
 		end := sc.copy()
 		a.bind(name, v, func() { a.loop(end, func(s *scope) { a.stmts(c.Do, s) }) })
