@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -20,6 +21,17 @@ type arguments struct {
 	unknown string
 	// open is set if a word may be an option, and it is not known which.
 	open bool
+	// base is the folder that the operands are relative to, scattered that one of them is
+	// not.
+	base      word
+	scattered bool
+	// inserted are the words that an option has put in the place of its value.
+	inserted []word
+	depth    int
+	// response is set if @ is in front of the name of a file with more arguments.
+	response bool
+	// more is set where there is such a file.
+	more bool
 	// spells is set where the options are wanted in one spelling: those of spelled.
 	spells  bool
 	spelled []spelledOption
@@ -32,13 +44,15 @@ type setting struct {
 }
 
 // has reports whether an option is there. The pseudo options nothing and one are there if
-// there is no operand, or one.
+// there is no operand, or one; scattered if an operand is in front of the folder of others.
 func (g *arguments) has(name string) bool {
 	switch name {
 	case "nothing":
 		return len(g.operands) == 0
 	case "one":
 		return len(g.operands) == 1
+	case "scattered":
+		return g.scattered
 	}
 	return g.given[name]
 }
@@ -56,6 +70,8 @@ func (g *arguments) split(p *programs.Program, args []word) {
 		g.operands = args
 		return
 	}
+	g.response = p.Response
+	args = g.unbundle(p, args)
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		head := w.text
@@ -64,32 +80,77 @@ func (g *arguments) split(p *programs.Program, args []word) {
 		}
 		switch {
 		case w.known && w.text == "--":
-			g.operands = append(g.operands, args[i+1:]...)
+			g.operand(args[i+1:]...)
 			return
 		case !w.known && !w.number && head == "", w.glob && head != "" && strings.IndexByte("*?[", head[0]) >= 0 && p.Stop:
 			g.open = true
 			fallthrough
 		case len(head) < 2 && w.known || head == "" || head[0] != '-' && head[0] != '+' || head[0] == '+' && !p.Plus():
-			g.operands = append(g.operands, w)
+			g.operand(w)
 			if p.Stop {
-				g.operands = append(g.operands, args[i+1:]...)
+				g.operand(args[i+1:]...)
 				return
 			}
 		default:
 			i += g.option(p, w, head, args[i+1:])
+			if words := g.inserted; words != nil && g.depth < depthLimit {
+				g.inserted = nil
+				g.depth++
+				g.split(p, slices.Concat(words, args[i+1:]))
+				return
+			}
 		}
 	}
+}
+
+// operand adds words that are not options.
+func (g *arguments) operand(words ...word) {
+	for _, w := range words {
+		if g.response && strings.HasPrefix(w.text+w.head, "@") {
+			g.more = true
+		}
+		if g.base.text != "" && w.known && !strings.HasPrefix(w.text, "/") {
+			w.text = inFolder(g.base.text, w.text)
+		}
+		g.operands = append(g.operands, w)
+	}
+}
+
+// inFolder is a path below a folder. Dots stay where they may follow a link.
+func inFolder(dir, p string) string {
+	if strings.Contains("/"+p+"/", "/../") {
+		return dir + "/" + p
+	}
+	return path.Join(dir, p)
+}
+
+// unbundle writes the options that a first word without a dash stands for in the common
+// way: each letter is an option, and the values follow in the same order.
+func (g *arguments) unbundle(p *programs.Program, args []word) []word {
+	if !p.Bundled || g.depth > 0 || len(args) == 0 || !args[0].known || args[0].text == "" || args[0].text[0] == '-' {
+		return args
+	}
+	var out []word
+	rest := args[1:]
+	for i := range len(args[0].text) {
+		letter := literal("-" + args[0].text[i:i+1])
+		out = append(out, letter)
+		if o, ok := p.Option(letter.text); ok && o.Value != "" && !o.Optional && len(rest) > 0 {
+			out, rest = append(out, rest[0]), rest[1:]
+		}
+	}
+	return append(out, rest...)
 }
 
 // option reads the options of one word, and returns how many of the next words are
 // values of theirs.
 func (g *arguments) option(p *programs.Program, w word, head string, next []word) (used int) {
-	if strings.HasPrefix(head, "--") || p.Single {
-		return g.long(p, w, head, next)
-	}
-	if p.Number && w.known && isNumber(head[1:]) {
+	if p.Number && w.known && isNumber(strings.TrimLeft(head[1:], "-+")) {
 		g.spell(head)
 		return 0
+	}
+	if strings.HasPrefix(head, "--") || p.Single {
+		return g.long(p, w, head, next)
 	}
 	if o, ok := p.Exact(head); ok && len(head) > 2 && o.Value == "" && w.known {
 		g.mark(o) // a word behind a single dash or a plus sign
@@ -97,6 +158,12 @@ func (g *arguments) option(p *programs.Program, w word, head string, next []word
 	}
 	for i := 1; i < len(head); i++ {
 		o, ok := p.Option(head[:1] + head[i:i+1])
+		if i+1 < len(head) {
+			if two, found := p.Exact(head[:1] + head[i:i+2]); found { // an option of two letters
+				o, ok = two, true
+				i++
+			}
+		}
 		if !ok {
 			g.strange(head[:1] + head[i:i+1])
 			g.spell(head[:1] + head[i:])
@@ -111,6 +178,8 @@ func (g *arguments) option(p *programs.Program, w word, head string, next []word
 		case i+1 < len(head) || !w.known:
 			g.value(o, rest)
 		case o.Optional:
+		case o.Value == "list":
+			return g.list(next)
 		case len(next) > 0:
 			g.value(o, next[0])
 			used = 1
@@ -154,6 +223,8 @@ func (g *arguments) long(p *programs.Program, w word, head string, next []word) 
 	case attached:
 		g.value(o, w.from(len(name)+1))
 	case o.Optional:
+	case o.Value == "list":
+		return g.list(next)
 	case len(next) > 0:
 		g.value(o, next[0])
 		used = 1
@@ -167,6 +238,21 @@ func (g *arguments) last(o programs.Option, next []word) (used int) {
 		return 0
 	}
 	g.operands = append(g.operands, next...)
+	return len(next)
+}
+
+// list counts the words of a list, which ends at the next option or behind an @.
+func (g *arguments) list(next []word) int {
+	for i, w := range next {
+		switch {
+		case !w.known || w.glob && strings.IndexByte("*?[", w.text[0]) >= 0:
+			g.open = true
+		case w.text == "@":
+			return i + 1
+		case strings.HasPrefix(w.text, "-"):
+			return i
+		}
+	}
 	return len(next)
 }
 
@@ -195,6 +281,19 @@ func (g *arguments) value(o programs.Option, v word) {
 		last := &g.spelled[len(g.spelled)-1]
 		last.value, last.has, last.attached = v.text, true, o.Optional
 	}
+	switch o.Value {
+	case "split":
+		if words, ok := splitString(v); ok {
+			g.inserted = words
+			return
+		}
+	case "base":
+		g.scattered = g.scattered || len(g.operands) > 0
+		if v.known && g.base.text != "" && !strings.HasPrefix(v.text, "/") {
+			v.text = inFolder(g.base.text, v.text)
+		}
+		g.base = v
+	}
 	g.values = append(g.values, setting{name: o.Names[len(o.Names)-1], kind: o.Value, value: v})
 }
 
@@ -204,4 +303,14 @@ func (g *arguments) informs(p *programs.Program) bool {
 		slices.ContainsFunc(p.Rules, func(r programs.Rule) bool {
 			return r.Verb == "inert" && len(r.With)+len(r.Without) > 0 && r.Holds(g.has)
 		})
+}
+
+// kindOf is what the value of an option is, where that depends on other options.
+func (g *arguments) kindOf(p *programs.Program, v setting) string {
+	for _, r := range p.Rules {
+		if r.Verb == "value" && r.Args[0] == v.name && r.Holds(g.has) {
+			return r.Args[1]
+		}
+	}
+	return v.kind
 }

@@ -116,7 +116,7 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	}
 	if strings.HasPrefix(name, "ld-") || name == "ld.so" {
 		a.unresolved(sc.wrapped(name), "the loader starts a program")
-		a.maybeStarts(args[1:], sc.wrapped(name))
+		a.perhaps(name, args[1:], sc)
 		return
 	}
 	a.worksIn(name, args[1:], sc)

@@ -148,3 +148,15 @@ func (t optionTable) one(p *parsed, args []word) (used int, ok bool) {
 	}
 	return 1, true
 }
+
+// makeOption judges the value of an option of make.
+func (a *analyser) makeOption(name string, o option, sc *scope) {
+	switch o.kind {
+	case "r", "w":
+		a.touchWord(o.value, o.kind, sc)
+	case "x":
+		a.unresolved(sc, "the option "+o.name+" of "+name+" names a program")
+	case "C":
+		a.enters(o.value, sc)
+	}
+}

@@ -24,35 +24,6 @@ func dd(a *analyser, _ string, args []word, sc *scope) {
 	}
 }
 
-func rsync(a *analyser, name string, args []word, sc *scope) {
-	a.disturbed = true
-	ops, hits := a.options("e=x rsh=x rsync-path=x exclude=v include=v files-from=n exclude-from=r log-file=w filter=v out-format=v password-file=r backup-dir=w temp-dir=w T=w daemon=x", args, sc)
-	if hits["daemon"] || hits["config"] {
-		a.unresolved(sc.wrapped(name), "rsync as a daemon")
-	}
-	if len(ops) > 0 {
-		a.tree(ops[:len(ops)-1], sc)
-	}
-	local := ops[:0:0]
-	for _, w := range ops {
-		if w.known && strings.Contains(w.text, ":") {
-			a.network(false)
-			a.url(w)
-			continue
-		}
-		local = append(local, w)
-	}
-	if len(local) == len(ops) {
-		a.copies("cp", local, sc)
-		return
-	}
-	mode := "r"
-	if len(ops) > 0 && len(local) > 0 && local[len(local)-1].text == ops[len(ops)-1].text {
-		mode = "w"
-	}
-	a.operands(mode, local, sc)
-}
-
 var plainName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 })

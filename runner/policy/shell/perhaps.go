@@ -17,6 +17,10 @@ func (a *analyser) perhaps(name string, args []word, sc *scope) {
 	inner := sc.wrapped(name)
 	before := args
 	defer func() { a.embedded(before, inner) }()
+	argv := make([]string, len(args))
+	for i, w := range args {
+		argv[i] = w.shown()
+	}
 	for i, w := range args {
 		if i == perhapsLimit {
 			return
@@ -30,11 +34,7 @@ func (a *analyser) perhaps(name string, args []word, sc *scope) {
 			a.starts(args[i:], inner)
 			return
 		}
-		argv := make([]string, 0, len(args)-i)
-		for _, next := range args[i:] {
-			argv = append(argv, next.shown())
-		}
-		a.facts.Maybe = append(a.facts.Maybe, Command{Name: program, Argv: argv, Wrappers: inner.wrappers})
+		a.facts.Maybe = append(a.facts.Maybe, Command{Name: program, Argv: argv[i:], Wrappers: inner.wrappers})
 	}
 }
 

@@ -27,20 +27,8 @@ func special(name string) (handler, bool) {
 		return evalText, true
 	case "source", ".":
 		return sourceFile, true
-	case "env":
-		return envWrapper, true
-	case "xargs", "parallel":
-		return xargs, true
-	case "watch":
-		return watch, true
 	case "sh", "bash", "zsh", "dash", "ash", "ksh", "fish", "mksh", "rbash", "csh", "tcsh":
 		return shellProgram, true
-	case "busybox", "toybox":
-		return func(a *analyser, n string, args []word, sc *scope) {
-			if len(args) > 0 {
-				a.run(args, nil, sc.wrapped(n))
-			}
-		}, true
 	case "trap":
 		return trap, true
 	case "find":
@@ -49,14 +37,10 @@ func special(name string) (handler, bool) {
 		return sed, true
 	case "awk", "gawk", "mawk", "nawk":
 		return awk, true
-	case "tar", "bsdtar", "gtar":
-		return tar, true
 	case "jq":
 		return jq, true
 	case "dd":
 		return dd, true
-	case "rsync":
-		return rsync, true
 	case "printf", "read", "mapfile", "readarray", "getopts", "wait":
 		return naming, true
 	case "let":
@@ -65,12 +49,8 @@ func special(name string) (handler, bool) {
 		return examine, true
 	case "export", "declare", "local", "readonly", "typeset", "unset", "set", "shopt":
 		return declare, true
-	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "su", "chroot", "unshare", "nsenter", "bwrap",
-		"systemd-run", "script", "expect", "runuser", "setpriv", "capsh", "start-stop-daemon", "entr":
+	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history", "coproc", "bwrap", "expect", "capsh":
 		return startsOthers, true
-	}
-	if _, ok := launchers[name]; ok {
-		return launch, true
 	}
 	if slices.Contains(including, name) {
 		return func(a *analyser, n string, args []word, sc *scope) {
@@ -83,7 +63,7 @@ func special(name string) (handler, bool) {
 
 // including are programs whose input names files that they show or pack.
 var including = []string{
-	"as", "cpio", "pax", "afio", "7z", "7za", "7zr",
+	"as", "pax", "afio",
 }
 
 // isKnown reports whether a name has a meaning for the analysis, so that another program

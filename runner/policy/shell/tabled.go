@@ -27,10 +27,14 @@ func (a *analyser) tabled(p *programs.Program, name string, args []word, sc *sco
 	if g.open && risky(p) {
 		a.dynamic("an argument of " + name + " may be an option")
 	}
+	if g.more {
+		a.dynamic("more arguments of " + name + " stand in a file")
+	}
 	a.steered(p, name)
 	inner := sc.copy()
 	named := a.named
 	for _, v := range g.values {
+		v.kind = g.kindOf(p, v)
 		a.setting(name, v, inner)
 	}
 	switch module := slices.IndexFunc(g.values, func(v setting) bool { return v.kind == "module" }); {
@@ -41,7 +45,9 @@ func (a *analyser) tabled(p *programs.Program, name string, args []word, sc *sco
 		a.general(p, name, g, inner)
 		a.describedAs(p.Same+" -m", append([]word{g.values[module].value}, g.operands...), inner)
 	default:
-		a.tabledOperands(p, name, g, inner)
+		if a.tabledOperands(p, name, g, inner) {
+			sc.take(inner)
+		}
 		a.general(p, name, g, inner)
 	}
 	for _, r := range p.Rules {
@@ -159,7 +165,9 @@ func kindOf(kinds []string, i int) string {
 	return "unknown"
 }
 
-func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments, sc *scope) {
+// tabledOperands judges the operands. It reports whether the command that they are has
+// changed the shell itself.
+func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments, sc *scope) (within bool) {
 	ops := a.withDefault(p, g)
 	kinds, ok := roles(p, g)
 	if !ok && len(ops) > 0 {
@@ -171,41 +179,53 @@ func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments
 		a.opaque("the operand " + ops[0].shown() + " of " + name + " is not in the table of programs")
 		a.perhaps(name, ops, sc)
 		a.foreign(ops, sc)
-		return
+		return false
+	}
+	if ok && kinds[0] == "variables" {
+		ops, sc = a.assignments(name, ops, sc)
+		kinds = kinds[1:]
 	}
 	for i := 0; i < len(ops); i++ {
-		switch kind := kindOf(kinds, i); kind {
+		kind := kindOf(kinds, i)
+		if p.Stop && ops[i].glob && !ops[i].bound && kind != "command" {
+			a.dynamic("an argument of " + name + " may be several")
+		}
+		switch kind {
 		case "copy", "move", "link":
 			a.transfer(kind, ops[i:], g, sc)
-			return
+			return false
 		case "exchange":
 			a.exchanged(ops[i:], sc)
-			return
+			return false
 		case "command":
 			a.startsWith(name, ops[i:], sc)
-			return
+			return false
 		case "passed":
 			a.perhaps(name, ops[i:], sc)
 			a.foreign(ops[i:], sc)
-			return
+			return false
+		case "sync":
+			a.synchronised(ops[i:], g, sc)
+			return false
+		case "fed":
+			a.fed(name, ops[i:], g, sc)
+			return false
 		case "within":
 			inner := sc.wrapped(name)
 			a.run(ops[i:], nil, inner)
 			sc.take(inner)
-			return
+			return true
 		case "architecture":
-			if !ops[i].known || !slices.Contains(architecture, ops[i].text) {
-				a.startsWith(name, ops[i:], sc)
-				return
-			}
+			a.architecture(name, ops[i:], sc)
+			return false
 		case "shell":
 			text, known := join(ops[i:])
 			if !known {
 				a.unresolved(sc.wrapped(name), name+" runs a text that is not known")
-				return
+				return false
 			}
-			a.elsewhereRuns(text, sc.wrapped(name))
-			return
+			a.shellText(name, text, sc)
+			return false
 		case "pattern", "text":
 			if !ops[i].known && ops[i].split {
 				a.dynamic("an argument of " + name + " is not known")
@@ -214,6 +234,7 @@ func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments
 			a.setting(name, setting{name: "operand", kind: kind, value: ops[i]}, sc)
 		}
 	}
+	return false
 }
 
 func (a *analyser) withDefault(p *programs.Program, g *arguments) []word {
@@ -237,8 +258,12 @@ func (a *analyser) tabledTree(p *programs.Program, g *arguments, sc *scope) {
 	ops := a.withDefault(p, g)
 	var folders []word
 	for i, w := range ops {
-		switch kind, _, _ := strings.Cut(kindOf(kinds, i), ":"); kind {
-		case "text", "pattern", "word", "mode", "url", "host", "port", "revision", "passed", "target", "program":
+		kind, suffix, _ := strings.Cut(kindOf(kinds, i), ":")
+		if kind == "write" && suffix != "" {
+			continue // an archive
+		}
+		switch kind {
+		case "any", "text", "pattern", "word", "mode", "url", "host", "port", "revision", "passed", "target", "program":
 		case "copy", "move", "link":
 			if i < len(ops)-1 || len(ops) == 1 || g.has("-t") {
 				folders = append(folders, w)
@@ -258,7 +283,7 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 	kind, suffix, _ := strings.Cut(v.kind, ":")
 	w := v.value
 	switch kind {
-	case "any", "module":
+	case "any", "module", "list":
 	case "inline":
 		a.unresolved(sc.wrapped(name), name+" with code in its arguments")
 	case "place":
@@ -290,9 +315,15 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		}
 	case "read":
 		a.touchWord(w, "r", sc)
+		if suffix != "" && w.known && path.Ext(w.text) == "" {
+			a.read(w.text+suffix, sc)
+		}
 	case "write":
 		a.disturbed = true
 		a.touchWord(w, "w", sc)
+		if suffix != "" && w.known && path.Ext(w.text) == "" {
+			a.write(w.text+suffix, sc)
+		}
 	case "rewrite":
 		a.disturbed = true
 		a.touchWord(w, "rw", sc)
@@ -300,8 +331,18 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		a.disturbed = true
 		a.touchWord(w, "w", sc)
 		a.deleted([]word{w}, sc)
-	case "replace":
-		a.replaced(w, suffix, sc)
+	case "replace", "restore", "pack", "unpack":
+		a.packed(kind, suffix, w, sc)
+	case "output":
+		a.writesOrStarts(name, w, sc)
+	case "variable":
+		if !w.known || selects(w.text) {
+			a.dynamic("an option of " + name + " changes a variable that decides what runs")
+		}
+	case "split":
+		a.unresolved(sc.wrapped(name), name+" splits a text that is not known")
+	case "base":
+		a.enters(w, sc.copy())
 	case "names":
 		a.option("n", w, sc)
 	case "folder":
@@ -315,7 +356,7 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 			a.url(w)
 		}
 	case "remote":
-		a.remotely(w, sc)
+		a.remotely(w, suffix, sc)
 	case "data":
 		a.option("d", w, sc)
 	case "expanded":
@@ -346,7 +387,11 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		}
 		a.touchWord(w, "r", sc)
 	case "script":
-		a.option("s", w, sc)
+		if !w.known {
+			a.unresolved(sc.wrapped(name), name+" runs a text that is not known")
+			return
+		}
+		a.shellText(name, w.text, sc)
 	case "command":
 		a.commandOption(name, v, sc)
 	case "revision", "compared", "pathspec", "repository", "source":
@@ -368,46 +413,20 @@ func (a *analyser) commandOption(name string, v setting, sc *scope) {
 	a.starts(words, sc.wrapped(name))
 }
 
-// replaced records a file that a compressor exchanges for one with a suffix, or without.
-func (a *analyser) replaced(w word, suffix string, sc *scope) {
-	a.disturbed = true
-	a.touchWord(w, "rw", sc)
-	a.deleted([]word{w}, sc)
-	if !w.known {
-		return
-	}
-	if w.glob {
-		a.write(path.Dir(w.text), sc)
-		return
-	}
-	if bare, had := strings.CutSuffix(w.text, suffix); had {
-		a.write(bare, sc)
-		return
-	}
-	a.write(w.text+suffix, sc)
-}
-
-// remotely judges a place that may be on another host: host:path or a file.
-func (a *analyser) remotely(w word, sc *scope) {
+// remotely judges a place that may be on another host: host:path or a file, which is read
+// or written.
+func (a *analyser) remotely(w word, mode string, sc *scope) {
 	if w.known && strings.Contains(w.text, ":") && !strings.HasPrefix(w.text, "/") && !strings.HasPrefix(w.text, "./") {
+		a.network(false)
 		a.remote(w.text)
+		a.hostOf(w.text)
+		a.facts.Starts = appendNew(a.facts.Starts, "ssh")
+		return
+	}
+	if mode == "write" {
+		a.disturbed = true
+		a.touchWord(w, "w", sc)
 		return
 	}
 	a.touchWord(w, "r", sc)
-}
-
-// architecture are the names of machines that setarch takes in front of a program.
-var architecture = []string{
-	"x86_64", "i386", "i486", "i586", "i686", "linux32", "linux64", "uname26", "aarch64", "arm64", "arm", "armv7l", "armv8l", "ppc", "ppc64", "ppc64le", "s390", "s390x", "sparc", "sparc64", "riscv64",
-	"mips", "mips64", "alpha", "ia64", "athlon", "parisc", "parisc64",
-}
-
-// startsWith judges a program that is started with its arguments; instead of it, a shell
-// may be given a text behind -c.
-func (a *analyser) startsWith(name string, words []word, sc *scope) {
-	if len(words) > 1 && words[0].known && (words[0].text == "-c" || words[0].text == "--command") {
-		a.option("s", words[1], sc.wrapped(name))
-		return
-	}
-	a.starts(words, sc.wrapped(name))
 }

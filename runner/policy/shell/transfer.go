@@ -90,3 +90,25 @@ func (a *analyser) intoFolder(source, target word, g *arguments, sc *scope) {
 	}
 	a.write(strings.TrimSuffix(target.text, "/")+"/"+name, sc)
 }
+
+// synchronised judges sources and a target, any of which may be on another host; a single
+// source is only listed.
+func (a *analyser) synchronised(ops []word, g *arguments, sc *scope) {
+	last := len(ops) - 1
+	for i, w := range ops {
+		if i == last && i > 0 {
+			a.remotely(w, "write", sc)
+			if g.has("--delete") {
+				a.deleted([]word{w}, sc)
+			}
+			return
+		}
+		a.remotely(w, "read", sc)
+		if w.known && !strings.Contains(w.text, ":") {
+			a.tree([]word{w}, sc)
+			if g.has("--remove-source-files") {
+				a.setting("rsync", setting{kind: "delete", value: w}, sc)
+			}
+		}
+	}
+}

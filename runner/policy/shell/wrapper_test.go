@@ -25,9 +25,9 @@ func TestTheOptionsOfWrappersDoNotHideTheProgram(t *testing.T) {
 	}
 }
 
-// TestAnOptionThatIsNotKnownMakesTheCommandUnknown: it may take the next argument, so
+// TestAnOptionThatIsNotKnownMakesTheCommandOpaque: it may take the next argument, so
 // that another program runs than the one that seems to.
-func TestAnOptionThatIsNotKnownMakesTheCommandUnknown(t *testing.T) {
+func TestAnOptionThatIsNotKnownMakesTheCommandOpaque(t *testing.T) {
 	for _, script := range []string{
 		"timeout --new-option 5 rm x", "timeout -Z 5 rm x", "env --new rm x", "nice -z rm x", "nohup -x ls", "stdbuf --x=1 ls", "flock --new f ls", "setarch --new ls", "xargs --new ls", "watch --new ls", "ionice -z ls", "exec -z ls", "command -z ls", "setsid -z ls", "strace --new ls",
 		"sudo --new ls", "timeout $x ls", "timeout 5* ls", "env $x ls", "nice $x ls", "make --new-option", "sed --new s/a/b/ f",

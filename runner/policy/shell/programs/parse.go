@@ -11,6 +11,7 @@ import (
 var verbs = map[string]int{
 	"operands": 1, "default": 1, "reads": 1, "writes": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "repository": 0, "dynamic": 1, "unresolved": 1, "inert": 0,
 	"saves": 0,
+	"value": 2,
 }
 
 // kinds are those of values and operands.
@@ -20,6 +21,7 @@ var kinds = []string{
 	"revision", "compared", "pathspec", "repository", "source",
 	"expanded", "format", "code", "query", "account", "exchange", "listed", "page",
 	"passed", "target", "inline", "module", "program", "place",
+	"variables", "variable", "split", "fed", "output", "base", "restore", "pack", "unpack", "list", "sync",
 }
 
 // inheritLimit bounds how many descriptions are taken over one from another.
@@ -68,6 +70,7 @@ func (p *Program) line(verb string, args []string, depth int) error {
 		p.Steered = append(p.Steered, other.Steered...)
 		p.Subcommands, p.Stop, p.Single, p.Plain = other.Subcommands, other.Stop, other.Single, other.Plain
 		p.Number, p.Literal, p.Negated, p.Joined = other.Number, other.Literal, other.Negated, other.Joined
+		p.Bundled, p.Response = other.Bundled, other.Response
 	case "options":
 		index, err := entries()
 		if err != nil {
@@ -96,6 +99,10 @@ func (p *Program) line(verb string, args []string, depth int) error {
 		p.Negated = true
 	case "joined":
 		p.Single, p.Joined = true, true
+	case "bundled":
+		p.Bundled = true
+	case "response":
+		p.Response = true
 	default:
 		return p.rule(verb, args)
 	}
@@ -123,8 +130,11 @@ func (p *Program) rule(verb string, args []string) error {
 	if len(r.Args) < least {
 		return fmt.Errorf("%s needs something behind it", verb)
 	}
-	if verb == "operands" {
-		for _, kind := range r.Args {
+	if verb == "operands" || verb == "value" {
+		for i, kind := range r.Args {
+			if i == 0 && verb == "value" {
+				continue // the option
+			}
 			kind, _, _ = strings.Cut(strings.TrimSuffix(kind, "..."), ":")
 			if !slices.Contains(kinds, kind) {
 				return fmt.Errorf("%s is no kind of an operand", kind)
@@ -137,7 +147,7 @@ func (p *Program) rule(verb string, args []string) error {
 
 // condition reports whether a word is an option, or a pseudo option.
 func condition(word string) bool {
-	return word[0] == '-' || word[0] == '+' || word == "nothing" || word == "one"
+	return word[0] == '-' || word[0] == '+' || word == "nothing" || word == "one" || word == "scattered"
 }
 
 // parseOption reads -o,--output=write, --color[=text] or -v,--verbose.

@@ -41,6 +41,10 @@ type Program struct {
 	Joined bool
 	// Negated: any long option may have no- in front of its name.
 	Negated bool
+	// Bundled options may be the first word, without a dash.
+	Bundled bool
+	// Response: behind @ is a file that holds more arguments.
+	Response bool
 	// Steered are variables and files that decide what it does.
 	Steered []string
 }
