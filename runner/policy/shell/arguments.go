@@ -152,9 +152,9 @@ func (g *arguments) option(p *programs.Program, w word, head string, next []word
 	if strings.HasPrefix(head, "--") || p.Single {
 		return g.long(p, w, head, next)
 	}
-	if o, ok := p.Exact(head); ok && len(head) > 2 && o.Value == "" && w.known {
+	if o, ok := p.Exact(head); ok && len(head) > 2 && w.known {
 		g.mark(o) // a word behind a single dash or a plus sign
-		return 0
+		return g.next(o, next)
 	}
 	for i := 1; i < len(head); i++ {
 		o, ok := p.Option(head[:1] + head[i:i+1])
@@ -174,17 +174,11 @@ func (g *arguments) option(p *programs.Program, w word, head string, next []word
 			continue
 		}
 		rest := w.from(i + 1)
-		switch {
-		case i+1 < len(head) || !w.known:
+		if i+1 < len(head) || !w.known {
 			g.value(o, rest)
-		case o.Optional:
-		case o.Value == "list":
-			return g.list(next)
-		case len(next) > 0:
-			g.value(o, next[0])
-			used = 1
+			return g.last(o, next)
 		}
-		return used + g.last(o, next[used:])
+		return g.next(o, next)
 	}
 	if !w.known {
 		g.open = true
@@ -222,9 +216,27 @@ func (g *arguments) long(p *programs.Program, w word, head string, next []word) 
 	case o.Value == "":
 	case attached:
 		g.value(o, w.from(len(name)+1))
-	case o.Optional:
-	case o.Value == "list":
+		return g.last(o, next)
+	default:
+		return g.next(o, next)
+	}
+	return 0
+}
+
+// next takes the value of an option from the next words, and returns how many they are.
+func (g *arguments) next(o programs.Option, next []word) (used int) {
+	kind, second, _ := strings.Cut(o.Value, ":")
+	switch {
+	case o.Value == "" || o.Optional:
+	case kind == "list":
 		return g.list(next)
+	case kind == "pair":
+		o.Value = second
+		if len(next) < 2 {
+			return len(next)
+		}
+		g.value(o, next[1])
+		return 2
 	case len(next) > 0:
 		g.value(o, next[0])
 		used = 1

@@ -109,11 +109,6 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 		a.tabled(p, name, args[1:], sc)
 		return
 	}
-	if p, ok := simplePrograms[name]; ok {
-		a.generic(p, args[1:], sc)
-		a.disturbed = a.disturbed || strings.Contains(p.ops, "w") || p.ops == "mv" || p.ops == "cp" || p.writes != ""
-		return
-	}
 	if strings.HasPrefix(name, "ld-") || name == "ld.so" {
 		a.unresolved(sc.wrapped(name), "the loader starts a program")
 		a.perhaps(name, args[1:], sc)

@@ -1,111 +1,14 @@
 package shell
 
 import (
-	"path"
-	"slices"
 	"strings"
 )
-
-// generic judges a program by its entry in the table.
-func (a *analyser) generic(p program, args []word, sc *scope) {
-	named := a.named
-	operands, hits := a.options(p.flags, args, sc)
-	if p.net {
-		defer func() {
-			a.network(a.named == named || slices.ContainsFunc(p.anywhere, func(option string) bool { return hits[option] }))
-		}()
-	}
-	if p.inert {
-		return
-	}
-	if slices.ContainsFunc(p.lists, func(option string) bool { return hits[option] }) {
-		a.dynamic("the names of files stand in what the program reads")
-	}
-	if p.saves && (hits["resolve"] || hits["connect-to"]) {
-		a.dynamic("an option that decides which host is reached")
-	}
-	mode := p.ops
-	if mode == "cp" && p.net {
-		for _, w := range operands {
-			a.remote(w.text)
-		}
-	}
-	if mode == "pr" && hasPattern(hits) {
-		mode = "r"
-	}
-	switch {
-	case hits["W"]:
-		mode = "rw"
-	case mode == "cp" && (hits["t"] || hits["target-directory"]):
-		mode = "r" // all of them are sources
-	case mode == "mv" && (hits["t"] || hits["target-directory"]):
-		mode = "rw"
-		a.deleted(operands, sc)
-	}
-	if mode == "pw" && modeOption(hits) {
-		mode = "w" // the mode is written like an option: chmod -x file
-	}
-	a.operands(mode, operands, sc)
-	if slices.ContainsFunc(p.trees, func(option string) bool { return option == "" || hits[option] }) {
-		a.trees(p, mode, operands, sc)
-	}
-	if p.deletes {
-		a.deleted(operands, sc)
-	}
-	if p.writes != "" && !slices.ContainsFunc(p.instead, func(option string) bool { return hits[option] }) {
-		a.write(p.writes, sc)
-	}
-	if hits["O"] && p.saves || hits["remote-name"] || hits["remote-name-all"] {
-		a.saved(operands, hits, sc)
-	}
-}
-
-// modeOption reports whether an option is the mode of chmod.
-func modeOption(hits map[string]bool) bool {
-	for _, letter := range []string{"r", "w", "x", "X", "s", "t"} {
-		if hits[letter] {
-			return true
-		}
-	}
-	return hits["reference"]
-}
-
-// hasPattern reports whether a search program got its pattern as an option, so that every
-// operand is a file.
-func hasPattern(hits map[string]bool) bool {
-	return hits["e"] || hits["regexp"] || hits["f"] || hits["file"] || hits["from-file"] || hits["files"]
-}
-
-// trees records the folders that a program takes with all that is in them.
-func (a *analyser) trees(p program, mode string, operands []word, sc *scope) {
-	switch n := len(operands); {
-	case (mode == "pr" || mode == "wr") && n > 0:
-		operands = operands[1:]
-	case (mode == "cp" || mode == "mv") && n > 1:
-		operands = operands[:n-1] // the last one is where they go
-	}
-	if len(operands) == 0 && p.here {
-		operands = []word{{text: ".", known: true}}
-	}
-	a.tree(operands, sc)
-}
 
 func (a *analyser) tree(folders []word, sc *scope) {
 	for _, w := range folders {
 		if w.known || w.number { // what is not known has made the script dynamic
 			a.facts.Trees = a.touch(a.facts.Trees, w.text, sc)
 		}
-	}
-}
-
-// saved records the files that a download names after its addresses.
-func (a *analyser) saved(addresses []word, hits map[string]bool, sc *scope) {
-	for _, w := range addresses {
-		name := path.Base(w.text)
-		if !w.known || w.glob || hits["J"] || hits["remote-header-name"] || hits["output-dir"] || strings.ContainsAny(name, "?#{}[]") || name == "/" {
-			name = "." // the server, or a pattern, decides
-		}
-		a.write(name, sc)
 	}
 }
 

@@ -37,7 +37,7 @@ func special(name string) (handler, bool) {
 		return sed, true
 	case "awk", "gawk", "mawk", "nawk":
 		return awk, true
-	case "jq":
+	case "jq", "gojq", "jaq", "yq":
 		return jq, true
 	case "dd":
 		return dd, true
@@ -69,9 +69,6 @@ var including = []string{
 // isKnown reports whether a name has a meaning for the analysis, so that another program
 // of that name would mislead it.
 func isKnown(name string) bool {
-	if _, ok := simplePrograms[name]; ok {
-		return true
-	}
 	if _, ok := programs.Find(name); ok {
 		return true
 	}
@@ -295,14 +292,16 @@ func (a *analyser) sedScripts(parts []word, sc *scope) {
 	}
 }
 
-// jq judges jq, whose program can read other files.
-func jq(a *analyser, _ string, args []word, sc *scope) {
+// jq judges jq and programs like it, whose program can read other files.
+func jq(a *analyser, name string, args []word, sc *scope) {
 	for _, w := range args {
-		if w.known && (strings.Contains(w.text, "import") || strings.Contains(w.text, "include")) {
-			a.dynamic("a program of jq that loads a module")
+		if w.known && (strings.Contains(w.text, "import") || strings.Contains(w.text, "include") || strings.Contains(w.text, "load")) {
+			a.dynamic("a program of " + name + " that loads a file")
 		}
 	}
-	a.generic(simplePrograms["jq"], args, sc)
+	if p, ok := programs.Find(name); ok {
+		a.tabled(p, name, args, sc)
+	}
 }
 
 // startsOthers is a program that starts others in ways of its own.

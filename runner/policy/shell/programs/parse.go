@@ -21,7 +21,7 @@ var kinds = []string{
 	"revision", "compared", "pathspec", "repository", "source",
 	"expanded", "format", "code", "query", "account", "exchange", "listed", "page",
 	"passed", "target", "inline", "module", "program", "place",
-	"variables", "variable", "split", "fed", "output", "base", "restore", "pack", "unpack", "list", "sync",
+	"variables", "variable", "split", "fed", "output", "base", "restore", "pack", "unpack", "list", "sync", "pair",
 }
 
 // inheritLimit bounds how many descriptions are taken over one from another.
