@@ -65,6 +65,7 @@ func (local) Facts(script string) (Facts, error) {
 	f := shell.Parse(script, workspace)
 	facts := Facts{Exact: !f.Dynamic && !f.Opaque, Writes: f.Writes, Reads: f.Reads, Trees: f.Trees, Network: f.Network}
 	facts.Either = append(append(facts.Either, f.Operands...), f.Words...)
+	facts.Commands = append(facts.Commands, f.Starts...)
 	for _, c := range f.Commands {
 		facts.Commands = append(facts.Commands, c.Name)
 		facts.Commands = append(facts.Commands, c.Wrappers...)
