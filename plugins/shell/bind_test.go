@@ -131,6 +131,7 @@ func TestACallCannotExceedItsFacts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, b *bash) {
+				t.Helper()
 				root := filesIn(t, map[string]string{"a": "one\n", "b": "two\n", "sub/c": "three\n", "sub/run": "#!/bin/sh\necho ran\n"})
 				if err := os.Chmod(filepath.Join(root, "sub/run"), 0o755); err != nil {
 					t.Fatal(err)
@@ -170,6 +171,7 @@ func TestAPathThatWasReplacedIsNotTheJudgedOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, b *bash) {
+				t.Helper()
 				root := filesIn(t, map[string]string{"b": "two\n", "sub/c": "three\n"})
 				if err := change(t, root); err != nil {
 					t.Fatal(err)
@@ -225,6 +227,7 @@ func TestABoundCommandDoesWhatItDoesUnbound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, b *bash) {
+				t.Helper()
 				run := func(bind bool) (string, map[string]string) {
 					root := filesIn(t, map[string]string{"a": "one\n", "b": "two\n", "sub/c.txt": "x three\n"})
 					b.waitsIn(root)

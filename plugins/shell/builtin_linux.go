@@ -103,8 +103,8 @@ func bindObject() []byte {
 	const programs = 4
 	table := uint64(elfHeader + programs*elfProgram)
 	hash := table + 2*elfSymbol
-	rela := hash + 5*4 + 4 // aligned to 8
-	text := rela + 3*elfRela
+	moves := hash + 5*4 + 4 // aligned to 8
+	text := moves + 3*elfRela
 	names0 := text + uint64(len(code))
 	size := names0 + uint64(len(names))
 	const entry = 6 * 8 // struct builtin of bash: name, function, flags, long_doc, short_doc, handle
@@ -115,7 +115,7 @@ func bindObject() []byte {
 		6, table, // DT_SYMTAB
 		10, uint64(len(names)), // DT_STRSZ
 		11, elfSymbol, // DT_SYMENT
-		7, rela, // DT_RELA
+		7, moves, // DT_RELA
 		8, 3 * elfRela, // DT_RELASZ
 		9, elfRela, // DT_RELAENT
 		0, 0,

@@ -200,6 +200,6 @@ func (r *rule) readsFacts() bool {
 
 // readsFacts reports whether the entry is about what a call of the tool does: about single
 // commands, or about paths.
-func (en *entry) readsFacts(t *Tool) bool {
-	return en.pattern != "*" && en.concerns(t.names()) || en.permission == externalDirectory || en.concerns([]string{"edit", "read"}) && !en.concerns(t.names())
+func (e *entry) readsFacts(t *Tool) bool {
+	return e.pattern != "*" && e.concerns(t.names()) || e.permission == externalDirectory || e.concerns([]string{"edit", "read"}) && !e.concerns(t.names())
 }

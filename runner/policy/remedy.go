@@ -58,12 +58,12 @@ func (e *Engine) Remedy(ctx context.Context, call message.ToolCall, d message.De
 			}
 		}
 	}
-	return e.exception(ctx, j, in, d.Rule)
+	return e.exception(j, in, d.Rule)
 }
 
 // exception is a remedy for a rule. A rule about reading speaks twice: of the call, and of
 // each file that the call reads.
-func (e *Engine) exception(ctx context.Context, j *judged, in *input, rule string) Remedy {
+func (e *Engine) exception(j *judged, in *input, rule string) Remedy {
 	except := ""
 	if _, speaks := j.without(rule); speaks {
 		except = "!(" + strings.Join(append([]string{"tool.name == " + celText(j.tool.Name)}, j.exactly(in)...), " && ") + ")"

@@ -74,7 +74,7 @@ func TestSubcommandsDecide(t *testing.T) {
 	} {
 		f := Parse(c.script, "")
 		got := names(f)
-		for _, name := range strings.Fields(c.commands) {
+		for name := range strings.FieldsSeq(c.commands) {
 			if !slices.Contains(got, name) {
 				t.Errorf("%s: starts %v, not %s", c.script, got, name)
 			}

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -32,10 +31,6 @@ type option struct {
 type parsed struct {
 	options  []option
 	operands []word
-}
-
-func (p parsed) has(names ...string) bool {
-	return slices.ContainsFunc(p.options, func(o option) bool { return slices.Contains(names, o.name) })
 }
 
 // find returns the entry of an option. A long name may be shortened as long as it is
@@ -147,16 +142,4 @@ func (t optionTable) one(p *parsed, args []word) (used int, ok bool) {
 		return 1, true
 	}
 	return 1, true
-}
-
-// makeOption judges the value of an option of make.
-func (a *analyser) makeOption(name string, o option, sc *scope) {
-	switch o.kind {
-	case "r", "w":
-		a.touchWord(o.value, o.kind, sc)
-	case "x":
-		a.unresolved(sc, "the option "+o.name+" of "+name+" names a program")
-	case "C":
-		a.enters(o.value, sc)
-	}
 }

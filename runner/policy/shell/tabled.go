@@ -159,8 +159,8 @@ func kindOf(kinds []string, i int) string {
 		return strings.TrimSuffix(kinds[i], "...")
 	}
 	last := kinds[len(kinds)-1]
-	if strings.HasSuffix(last, "...") {
-		return strings.TrimSuffix(last, "...")
+	if kind, repeated := strings.CutSuffix(last, "..."); repeated {
+		return kind
 	}
 	return "unknown"
 }
@@ -305,8 +305,14 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		a.foreign([]word{w}, sc)
 	case "beside":
 		a.disturbed = true
-		if w.known && !w.bound {
-			w.text = path.Dir(w.text)
+		if w.known {
+			w.text, w.glob = strings.TrimRight(w.text, "X")+"*", true
+		}
+		a.touchWord(w, "w", sc)
+	case "inside":
+		a.disturbed = true
+		if w.known {
+			w.text, w.glob = strings.TrimSuffix(w.text, "/")+"/*", true
 		}
 		a.touchWord(w, "w", sc)
 	case "text", "word", "pattern", "mode":

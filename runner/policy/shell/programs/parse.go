@@ -17,7 +17,7 @@ var verbs = map[string]int{
 // kinds are those of values and operands.
 var kinds = []string{
 	"text", "read", "write", "delete", "rewrite", "replace", "move", "copy", "link", "names", "folder", "url", "host", "port", "remote", "data", "pattern", "mode",
-	"command", "within", "architecture", "shell", "script", "assign", "unknown", "word", "any", "beside",
+	"command", "within", "architecture", "shell", "script", "assign", "unknown", "word", "any", "beside", "inside",
 	"revision", "compared", "pathspec", "repository", "source",
 	"expanded", "format", "code", "query", "account", "exchange", "listed", "page",
 	"passed", "target", "inline", "module", "program", "place",

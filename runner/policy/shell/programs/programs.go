@@ -73,17 +73,10 @@ func (r Rule) Text() string { return strings.Join(r.Args, " ") }
 
 // Holds reports whether the conditions are met by the options that are there.
 func (r Rule) Holds(given func(option string) bool) bool {
-	for _, o := range r.Without {
-		if given(o) {
-			return false
-		}
+	if slices.ContainsFunc(r.Without, given) {
+		return false
 	}
-	for _, o := range r.With {
-		if given(o) {
-			return true
-		}
-	}
-	return len(r.With) == 0
+	return len(r.With) == 0 || slices.ContainsFunc(r.With, given)
 }
 
 // entries is where each program stands, by its name.
