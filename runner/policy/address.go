@@ -48,6 +48,9 @@ func addressOf(raw string, u *url.URL) address {
 // canonicalHost is the host that is looked up: lower-case, in ASCII, without a final dot.
 func canonicalHost(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().String()
+	}
+	if ip, ok := numericHost(host); ok {
 		return ip.String()
 	}
 	if ascii, err := idna.Lookup.ToASCII(host); err == nil {

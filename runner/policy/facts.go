@@ -225,7 +225,10 @@ func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 		f.add(w.resolve(dir, opRead))
 	}
 	w.shellPaths(f)
-	f.net.Hosts = append(f.net.Hosts, f.script.Hosts...)
+	for _, h := range f.script.Hosts {
+		f.net.Hosts = add(f.net.Hosts, h)
+		f.net.Hosts = add(f.net.Hosts, canonicalHost(h))
+	}
 }
 
 // shellPaths adds the paths that a script touches.
