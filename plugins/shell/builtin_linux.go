@@ -115,7 +115,7 @@ func bindObject() []byte {
 		6, table, // DT_SYMTAB
 		10, uint64(len(names)), // DT_STRSZ
 		11, elfSymbol, // DT_SYMENT
-		7, moves, // DT_RELA
+		7, moves, // the relocations
 		8, 3 * elfRela, // DT_RELASZ
 		9, elfRela, // DT_RELAENT
 		0, 0,
