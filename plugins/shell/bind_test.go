@@ -63,23 +63,22 @@ func treeOf(t testing.TB, root string) map[string]string {
 	return tree
 }
 
-// bothWays runs a command with a shell of its own, and with one that has waited.
-func bothWays(t *testing.T, run func(t *testing.T, b *bash)) {
+// bothWays runs a command with a shell of its own, and with one that has waited in
+// the folder that prepare is called with, before each command.
+func bothWays(t *testing.T, run func(t *testing.T, b *bash, prepare func(dir string))) {
 	t.Helper()
-	t.Run("its own shell", func(t *testing.T) { run(t, newBash(t, grace)) })
+	t.Run("its own shell", func(t *testing.T) {
+		b := newBash(t, grace)
+		run(t, b, func(string) { b.quit() })
+	})
 	t.Run("a shell that waits", func(t *testing.T) {
 		b := newBash(t, grace)
 		say(t, b, t.TempDir(), map[string]any{"command": "true"})
-		run(t, b)
+		run(t, b, func(dir string) {
+			b.quit()
+			b.prepareNext(dir)
+		})
 	})
-}
-
-// waitsIn makes the shell that waits wait in a folder.
-func (b *bash) waitsIn(dir string) {
-	if b.next != nil {
-		b.quit()
-		b.prepareNext(dir)
-	}
 }
 
 func bound(root string, programs string, paths ...string) *sdk.Binding {
@@ -130,13 +129,13 @@ func TestACallCannotExceedItsFacts(t *testing.T) {
 		"chmod of descriptors": {"a new program cannot be made", "printf '#!/bin/bash\nid' > new; chmod +x new; ./new", "chmod", []string{"write new"}, map[string]string{"/new": "#!/bin/bash\nid"}, "Permission denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, b *bash) {
+			bothWays(t, func(t *testing.T, b *bash, prepare func(string)) {
 				t.Helper()
 				root := filesIn(t, map[string]string{"a": "one\n", "b": "two\n", "sub/c": "three\n", "sub/run": "#!/bin/sh\necho ran\n"})
 				if err := os.Chmod(filepath.Join(root, "sub/run"), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				b.waitsIn(root)
+				prepare(root)
 				want := treeOf(t, root)
 				for name, text := range tc.want {
 					if want[name] = text; text == "" && !strings.HasSuffix(name, "/") {
@@ -170,13 +169,13 @@ func TestAPathThatWasReplacedIsNotTheJudgedOne(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, b *bash) {
+			bothWays(t, func(t *testing.T, b *bash, prepare func(string)) {
 				t.Helper()
 				root := filesIn(t, map[string]string{"b": "two\n", "sub/c": "three\n"})
 				if err := change(t, root); err != nil {
 					t.Fatal(err)
 				}
-				b.waitsIn(root)
+				prepare(root)
 				before := treeOf(t, root)
 				binding := bound(root, "", "write a")
 				if name == "a link on the way to it" {
@@ -226,11 +225,11 @@ func TestABoundCommandDoesWhatItDoesUnbound(t *testing.T) {
 		"streams":              {"echo out; echo err >&2; echo again > /dev/stdout; exec 3>&1; echo three >&3", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, b *bash) {
+			bothWays(t, func(t *testing.T, b *bash, prepare func(string)) {
 				t.Helper()
 				run := func(bind bool) (string, map[string]string) {
 					root := filesIn(t, map[string]string{"a": "one\n", "b": "two\n", "sub/c.txt": "x three\n"})
-					b.waitsIn(root)
+					prepare(root)
 					call := &sdk.Call{Workspace: root}
 					if bind {
 						call.Binding = bound(root, tc.programs, tc.paths...)
