@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,9 +58,19 @@ func policyTool(d *tool.Definition, host v1alpha1.IsolationLevel, files v1alpha1
 	return policy.Tool{
 		Name: d.Name, Source: d.Kind, Builtin: d.Shipped, Risk: d.Spec.Risk, Effects: d.Spec.Effects, Category: d.Spec.Category,
 		Schema: ruleSchema(d), Digest: d.Digest(), Annotations: d.Annotations, Several: d.Select != nil, Of: d.Of, Server: d.Server,
-		Binds:     binds(d),
-		Contained: Level(d, host) != v1alpha1.IsolationNone && Reach(d) == "" && files == v1alpha1.StrategyCopy,
+		Binds:        binds(d),
+		Contained:    Level(d, host) != v1alpha1.IsolationNone && Reach(d) == "" && files == v1alpha1.StrategyCopy,
+		OwnTemporary: Level(d, host) != v1alpha1.IsolationNone && !mountsTemporary(d),
 	}
+}
+
+// mountsTemporary reports whether a mount of the tool shows a file of the host in /tmp, or
+// all of it.
+func mountsTemporary(d *tool.Definition) bool {
+	return slices.ContainsFunc(d.Spec.Isolation.Mounts, func(m v1alpha1.Mount) bool {
+		p := filepath.Clean(m.Path)
+		return p == "/" || p == "/tmp" || strings.HasPrefix(p, "/tmp/")
+	})
 }
 
 // ruleSchema is the schema by which rules read arguments. Rules are compiled before a

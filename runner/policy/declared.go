@@ -26,7 +26,7 @@ func (e *Engine) Declared(ctx context.Context, call message.ToolCall, argv []str
 	call.ID, call.Tool, call.Args, call.Again, call.Outside = call.ID+declaredID, builtinShell, args, true, nil
 	t := &Tool{
 		Name: builtinShell, Builtin: builtinShell, Source: "builtin", Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryExecute,
-		Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute}, Schema: commandSchema, Contained: contained,
+		Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute}, Schema: commandSchema, Contained: contained, OwnTemporary: contained,
 	}
 	if e.context.Ready != nil {
 		_ = e.context.Ready(ctx) // what keeps the files away keeps the command from running

@@ -46,6 +46,9 @@ type Tool struct {
 	// Contained: a call has no lasting effect outside: the isolation is at least Sandbox,
 	// the network None, the workspace a copy.
 	Contained bool
+	// OwnTemporary: the sandbox of its calls has a /tmp of its own, and no file of the host
+	// is in it.
+	OwnTemporary bool
 	// Binds: a call may be bound to what it was found to do; see Engine.binding.
 	Binds bool
 	// Several: the program serves functions that are not known yet. Their call names

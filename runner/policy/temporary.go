@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// temporary is the folder that each sandbox has for itself, empty at first. A contained
-// command can change nothing there that lasts, so it counts as a part of the workspace.
+// temporary is the folder that each sandbox has for itself, empty at first. A command in a
+// sandbox can change nothing there that lasts, so it counts as a part of the workspace.
 const temporary = "/tmp"
 
 // forTool is the workspace as the calls of a tool see it.
 func (w Workspace) forTool(t *Tool) Workspace {
-	w.ownTemporary = t.Contained && t.runsCommands() && !inside(filepath.Clean(w.Root), temporary)
+	w.ownTemporary = t.OwnTemporary && t.runsCommands() && !inside(filepath.Clean(w.Root), temporary)
 	return w
 }
 

@@ -8,7 +8,7 @@ import (
 
 func TestTheTemporaryFolderOfASandboxIsInside(t *testing.T) {
 	tools := testTools()
-	tools[4].Contained = true // bash
+	tools[4].Contained, tools[4].OwnTemporary = true, true // bash
 	var all []*Compiled
 	c, problems := Compile(parse(t, "rules: [{name: out, when: \"paths.exists(p, !p.inWorkspace)\", action: deny}, {name: keys, when: \"paths.exists(p, p.secret)\", action: deny}]"), tools)
 	if len(problems) > 0 {
