@@ -10,7 +10,8 @@ import (
 )
 
 func TestWhatCountsAsContained(t *testing.T) {
-	quiet, loud := t.TempDir(), t.TempDir() // below /tmp
+	t.Setenv("TMPDIR", "/tmp")
+	quiet, loud := t.TempDir(), t.TempDir()
 	for dir, kind := range map[string]uint32{quiet: syscall.S_IFREG, loud: syscall.S_IFIFO} {
 		if err := syscall.Mknod(dir+"/file", kind|0o600, 0); err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ var sharedVars = sync.OnceValue(func() []expr.Var {
 			field("digest", expr.String), field("contained", expr.Bool), field("annotations", expr.Map(expr.String)))},
 		{Name: "cmd", Type: expr.NewObject("Cmd", field("commands", expr.List(expr.NewObject("Command", field("name", short),
 			field("argv", texts), field("env", texts), field("wrappers", texts), field("opaque", short))).Max(factItems)), field("writes", places), field("reads", places),
-			field("hosts", texts), field("variables", texts), field("network", expr.Bool), field("dynamic", expr.Bool), field("opaque", expr.Bool), field("reasons", texts))},
+			field("hosts", texts), field("variables", texts), field("inherited", texts), field("network", expr.Bool), field("dynamic", expr.Bool), field("opaque", expr.Bool), field("reasons", texts))},
 		{Name: "paths", Type: expr.List(expr.NewObject("Path", field("raw", long), field("clean", long), field("real", long),
 			field("inWorkspace", expr.Bool), field("op", expr.Enum(opRead, opWrite, opExecute, opDelete)), field("secret", expr.Bool), field("links", expr.Int))).Max(factItems)},
 		{Name: "net", Type: expr.NewObject("Net", field("hosts", texts), field("named", texts), field("ports", expr.List(expr.Int)), field("schemes", texts))},

@@ -159,7 +159,7 @@ func searched(dir, pattern string) string {
 
 // exceeds reports whether the facts are larger than their types declare.
 func (f *facts) exceeds() bool {
-	return len(f.paths) > factItems || len(f.net.Hosts) > factItems || len(f.script.Commands) > factItems || len(f.script.Variables) > factItems ||
+	return len(f.paths) > factItems || len(f.net.Hosts) > factItems || len(f.script.Commands) > factItems || len(f.script.Variables) > factItems || len(f.script.Inherited) > factItems ||
 		slices.ContainsFunc(f.paths, func(p Path) bool { return max(len(p.Raw), len(p.Clean), len(p.Real)) > factPath }) ||
 		slices.ContainsFunc(f.script.Commands, func(c command) bool {
 			return len(c.Argv) > factItems || slices.ContainsFunc(c.Argv, func(a string) bool { return len(a) > factText })
@@ -210,7 +210,7 @@ func keys(m map[string]any) func(func(string) bool) {
 func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 	text, dir, ok := t.script(fields)
 	f.script.dir = dir
-	f.script.Facts = shell.ParseIn(text, dir, w.isFolder)
+	f.script.Facts = shell.ParseIn(text, dir, shell.Files{IsFolder: w.isFolder, Script: w.scriptText})
 	if !ok {
 		f.script.Dynamic = true
 		f.script.Reasons = append(f.script.Reasons, "there is no command")
@@ -274,6 +274,7 @@ func (w Workspace) shellPaths(f *facts) {
 			f.script.Operands = add(f.script.Operands, p)
 		}
 	}
+	w.changedScripts(f)
 }
 
 func add[T comparable](list []T, v T) []T {

@@ -50,7 +50,7 @@ func (in *input) leaveOpen(x expr.Input, p *expr.Program) expr.Input {
 // dynamic, and why, is known; a command that is not known may be opaque.
 func scriptUnknowns() *expr.Unknowns {
 	return expr.NewUnknowns([]string{"cmd", "commands"}, []string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"},
-		[]string{"cmd", "variables"}, []string{"cmd", "network"}, []string{"cmd", "opaque"}, []string{"paths"}, []string{"net"})
+		[]string{"cmd", "variables"}, []string{"cmd", "inherited"}, []string{"cmd", "network"}, []string{"cmd", "opaque"}, []string{"paths"}, []string{"net"})
 }
 
 func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
@@ -230,7 +230,8 @@ func (f *facts) cmdValue() map[string]any {
 	}
 	return map[string]any{
 		"commands": commands, "writes": list(f.script.Writes), "reads": list(f.script.Reads), "hosts": list(f.script.Hosts), "variables": list(f.script.Variables),
-		"network": f.script.Network, "dynamic": f.script.Dynamic, "opaque": f.script.Opaque, "reasons": list(f.script.Reasons),
+		"inherited": list(f.script.Inherited),
+		"network":   f.script.Network, "dynamic": f.script.Dynamic, "opaque": f.script.Opaque, "reasons": list(f.script.Reasons),
 	}
 }
 

@@ -84,7 +84,7 @@ func (in *input) on(paths ...Path) *input {
 	out.facts, out.variables = &f, map[*Compiled]*expr.Lazy{}
 	if in.unknown != nil { // whatever else is unknown: these are touched
 		out.unknown = expr.NewUnknowns([]string{"cmd", "commands"}, []string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"},
-			[]string{"cmd", "variables"}, []string{"cmd", "network"}, []string{"cmd", "opaque"}, []string{"net"})
+			[]string{"cmd", "variables"}, []string{"cmd", "inherited"}, []string{"cmd", "network"}, []string{"cmd", "opaque"}, []string{"net"})
 	}
 	out.vars = maps.Clone(in.vars)
 	out.vars["paths"] = func() any { return f.pathsValue() }

@@ -182,7 +182,7 @@ func (a *analyser) arithmParam(p *syntax.ParamExp, sc *scope) {
 		}
 		if p.Index != nil {
 			// The elements of an array are not followed one by one.
-			if !slices.Contains(sc.numbers, p.Param.Value) {
+			if !slices.Contains(sc.vars.numbers, p.Param.Value) {
 				a.dynamic("arithmetic on a variable that may hold text")
 				return
 			}

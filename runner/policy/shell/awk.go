@@ -35,6 +35,9 @@ func awk(a *analyser, name string, args []word, sc *scope) {
 	if p.bad {
 		a.unresolved(sc.wrapped(name), "an awk program that may run or write something")
 	}
+	if p.bad || strings.Contains(args[i].text, "ENVIRON") || strings.Contains(args[i].text, "SYMTAB") {
+		a.inherits(everyVariable)
+	}
 	for _, f := range p.reads {
 		a.read(f, sc)
 	}

@@ -13,7 +13,7 @@ import (
 
 func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 	var env []string
-	outer := sc
+	outer, before := sc, sc.vars
 	if len(c.Args) > 0 && len(c.Assigns) > 0 {
 		sc = sc.copy() // what is set for one command has its old value behind it
 	}
@@ -33,13 +33,17 @@ func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 	first := len(a.facts.Commands)
 	a.run(args, env, sc)
 	a.embeddedEnvironment(first, c.Assigns, sc)
+	// Its words are expanded before anything is assigned.
+	after := sc.vars
+	sc.vars = before
 	for _, w := range c.Args {
 		a.visit(w, sc)
 	}
+	sc.vars = after
 	if sc != outer {
-		numbers := outer.numbers
+		vars := outer.vars
 		outer.take(sc)
-		outer.numbers = numbers
+		outer.vars = vars
 	}
 }
 

@@ -95,7 +95,7 @@ func (a *analyser) stands(dir string) bool {
 	if path.Clean(dir) == path.Clean(a.start) {
 		return true
 	}
-	return a.isFolder != nil && !a.disturbed && a.isFolder(dir)
+	return a.files.IsFolder != nil && !a.disturbed && a.files.IsFolder(dir)
 }
 
 // popFolder judges popd.

@@ -74,7 +74,7 @@ func TestAFolderThatIsThereIsEntered(t *testing.T) {
 		"chmod 0 a; cd a; cat ../x": {"it cannot be entered", "x ../x"},
 	}
 	for script, tc := range tests {
-		f := ParseIn(script, "", is)
+		f := ParseIn(script, "", Files{IsFolder: is})
 		reads := slices.DeleteFunc(sorted(f.Reads), func(p string) bool { return p == "." })
 		want := slices.DeleteFunc(sorted(strings.Fields(tc.reads)), func(p string) bool { return p == "." })
 		if diff := cmp.Diff(want, reads); diff != "" {

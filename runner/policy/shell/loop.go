@@ -35,9 +35,7 @@ func (a *analyser) forClause(c *syntax.ForClause, sc *scope) {
 	}
 	a.loopVariable(name, numeric)
 	body := func(s *scope) {
-		if numeric {
-			s.numbers = append(s.numbers[:len(s.numbers):len(s.numbers)], name)
-		}
+		s.vars = s.vars.with(name, numeric)
 		a.stmts(c.Do, s)
 	}
 	switch {

@@ -30,6 +30,8 @@ const (
 	wordsLimit     = 500
 	// repositoriesLimit is lower: each may hold many files.
 	repositoriesLimit = 50
+	// scriptsLimit bounds the files that are judged by their text, which may run others.
+	scriptsLimit = 16
 )
 
 // Command is a simple command that can run.
@@ -81,6 +83,9 @@ type Facts struct {
 	// Resplit are patterns whose matches are split into words: a name with a space in it
 	// becomes several arguments.
 	Resplit []string `json:"resplit,omitempty"`
+	// Scripts are files that a shell runs, and that were judged by their text. It must not
+	// change until then.
+	Scripts []string `json:"scripts,omitempty"`
 	// Repositories that commands of git work on.
 	Repositories []Repository `json:"repositories,omitempty"`
 	// Hosts that are named in arguments.
@@ -88,6 +93,9 @@ type Facts struct {
 	// Variables are the names of the variables whose values the script uses. HOME is
 	// listed although it is written as ~ at the beginning of a path.
 	Variables []string `json:"variables,omitempty"`
+	// Inherited are those variables whose values come from outside the script: it uses them
+	// and has not surely set them before. "*" is all of them, where a command shows them.
+	Inherited []string `json:"inherited,omitempty"`
 	// Network is true if a command can open a connection.
 	Network bool `json:"network"`
 	// Anywhere is true if a connection may lead to a host that no argument names: a
@@ -119,17 +127,25 @@ func (f *Facts) Joined(p string) string {
 	return p
 }
 
+// Files is what the analysis may look up. The zero value knows no file.
+type Files struct {
+	// IsFolder reports whether a folder exists and can be entered. cd into it succeeds, as
+	// long as nothing earlier in the script may have changed that; for another folder, the
+	// script may continue in the folder that it was in.
+	IsFolder func(dir string) bool
+	// Script returns the text of a file that a shell is to run; false for a file that has
+	// none, or may be another one by then.
+	Script func(file string) (text string, ok bool)
+}
+
 // Parse analyses a script that starts in the folder cwd; "" leaves relative
 // paths as they are.
-func Parse(script, cwd string) Facts { return ParseIn(script, cwd, nil) }
+func Parse(script, cwd string) Facts { return ParseIn(script, cwd, Files{}) }
 
-// ParseIn is Parse for a script whose folders can be examined: cd into a folder that
-// isFolder reports as existing succeeds, as long as nothing earlier in the script may have
-// changed that. Without isFolder, or for another folder, the script may continue in the
-// folder that it was in.
-func ParseIn(script, cwd string, isFolder func(dir string) bool) (facts Facts) {
+// ParseIn is Parse for a script whose files can be examined.
+func ParseIn(script, cwd string, files Files) (facts Facts) {
 	a := &analyser{
-		facts: &facts, start: cwd, isFolder: isFolder, funcs: map[string]*function{},
+		facts: &facts, start: cwd, files: files, funcs: map[string]*function{},
 		tainted: map[string]bool{}, computed: map[string]bool{}, changed: map[string]bool{},
 		loops: map[string]int{}, elsewhere: map[string]int{}, iterated: map[string]bool{}, bare: map[string]bool{},
 	}
@@ -164,8 +180,8 @@ type scope struct {
 	wrappers []string
 	// input is what the command reads from a pipe, where that is known.
 	input *source
-	// numbers are the variables that surely hold a number by now.
-	numbers []string
+	// vars are the variables that surely have a value of the script by now.
+	vars given
 }
 
 func (s *scope) copy() *scope {
@@ -191,9 +207,8 @@ type analyser struct {
 	depth int
 	// start is the folder that the script starts in.
 	start string
-	// isFolder reports whether a folder is there, disturbed that a command may have
-	// changed which are.
-	isFolder  func(dir string) bool
+	files Files
+	// disturbed: a command may have changed which folders are there.
 	disturbed bool
 	// current is the command that is judged, as an index of facts.Commands.
 	current int

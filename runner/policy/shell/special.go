@@ -2,8 +2,10 @@ package shell
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/runner/policy/shell/programs"
 )
@@ -154,7 +156,9 @@ func shellProgram(a *analyser, name string, args []word, sc *scope) {
 			}
 		default:
 			a.read(w.text, sc)
-			once(name + " runs a file")
+			if !a.scriptFile(name, w, inner) {
+				once(name + " runs a file")
+			}
 			return
 		}
 	}
@@ -173,17 +177,41 @@ func (a *analyser) commandText(args []word, sc *scope, name string) {
 		a.unresolved(sc, name+" -c runs a text that is not known")
 		return
 	}
+	a.inLanguage(name, args[0].text)
+	a.elsewhereRuns(args[0].text, sc)
+}
+
+// inLanguage checks whether a shell reads a text as bash does, which is how it is judged.
+func (a *analyser) inLanguage(name, text string) {
 	switch path.Base(name) {
 	case "bash", "rbash":
 	case "sh", "dash", "ash":
-		if differsInPOSIX(args[0].text) {
+		if differsInPOSIX(text) {
 			a.dynamic(name + " reads the text in another way than bash")
 		}
 	default:
 		// Its language is another one: what is found here may not be all.
 		a.dynamic(name + " reads the text in another way than bash")
 	}
-	a.elsewhereRuns(args[0].text, sc)
+}
+
+// scriptFile judges a file that a shell runs by its text. It reports whether it could.
+func (a *analyser) scriptFile(name string, file word, sc *scope) bool {
+	if a.files.Script == nil || file.glob || len(a.facts.Scripts) >= scriptsLimit {
+		return false
+	}
+	paths := a.paths(file.text, sc)
+	if len(paths) != 1 || paths[0] == Unknown {
+		return false
+	}
+	text, ok := a.files.Script(paths[0])
+	if !ok {
+		return false
+	}
+	a.facts.Scripts = append(a.facts.Scripts, paths[0])
+	a.inLanguage(name, text)
+	a.elsewhereRuns(text, sc)
+	return true
 }
 
 // elsewhereRuns judges a text that another shell runs: it has neither the variables nor
@@ -192,7 +220,7 @@ func (a *analyser) elsewhereRuns(text string, sc *scope) {
 	bound, funcs := a.bound, a.funcs
 	a.bound, a.funcs = nil, map[string]*function{}
 	inner := sc.copy()
-	inner.numbers, inner.input, inner.stack, inner.returned = nil, nil, nil, nil
+	inner.vars, inner.input, inner.stack, inner.returned = given{}, nil, nil, nil
 	inner.previous = folders{unknown: true}
 	a.script(text, inner)
 	a.bound, a.funcs = bound, funcs
@@ -292,6 +320,12 @@ func (a *analyser) sedScripts(parts []word, sc *scope) {
 	}
 }
 
+// readsEnvironment finds env and $ENV in a program of jq, env(NAME), strenv(NAME) and
+// envsubst in one of yq; .env is a field.
+var readsEnvironment = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|[^.\w])(\$ENV|env|strenv|envsubst)\b`)
+})
+
 // jq judges jq and programs like it, whose program can read other files.
 func jq(a *analyser, name string, args []word, sc *scope) {
 	for _, w := range args {
@@ -299,9 +333,16 @@ func jq(a *analyser, name string, args []word, sc *scope) {
 			a.dynamic("a program of " + name + " that loads a file")
 		}
 	}
-	if p, ok := programs.Find(name); ok {
-		a.tabled(p, name, args, sc)
+	p, ok := programs.Find(name)
+	if !ok {
+		return
 	}
+	for i, w := range argumentsOf(p, args).operands {
+		if (i == 0 || name == "yq") && (!w.known || readsEnvironment().MatchString(w.text)) {
+			a.inherits(everyVariable)
+		}
+	}
+	a.tabled(p, name, args, sc)
 }
 
 // startsOthers is a program that starts others in ways of its own.

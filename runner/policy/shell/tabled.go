@@ -131,6 +131,8 @@ func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *s
 			a.works(name, g, sc)
 		case "saves":
 			a.savedAs(g, sc)
+		case "environment":
+			a.inherits(everyVariable)
 		case "opaque":
 			a.disturbed = true
 			a.opaque(name + " " + r.Text())
@@ -182,7 +184,9 @@ func (a *analyser) tabledOperands(p *programs.Program, name string, g *arguments
 		return false
 	}
 	if ok && kinds[0] == "variables" {
-		ops, sc = a.assignments(name, ops, sc)
+		if ops, sc = a.assignments(name, ops, sc); len(ops) == 0 {
+			a.inherits(everyVariable) // env without a program
+		}
 		kinds = kinds[1:]
 	}
 	for i := 0; i < len(ops); i++ {

@@ -61,7 +61,7 @@ func (a *analyser) looksFolder(w word, sc *scope) (yes, no bool) {
 	if !w.known || w.glob || sc.here.unknown || w.text == "" {
 		return false, false
 	}
-	yes, no = true, a.isFolder != nil && !a.disturbed
+	yes, no = true, a.files.IsFolder != nil && !a.disturbed
 	for _, dir := range a.joins(sc.here, w.text).at {
 		is := slices.Contains(standing, dir) || a.stands(dir)
 		yes, no = yes && is, no && !is

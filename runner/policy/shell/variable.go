@@ -35,12 +35,70 @@ func (a *analyser) assigned(name word, numeric bool, sc *scope) {
 	if a.inside > 0 {
 		a.elsewhere[plain]++
 	}
+	sc.vars = sc.vars.with(plain, numeric)
 	if !numeric {
 		a.taint(plain)
-		return
 	}
-	if !slices.Contains(sc.numbers, plain) {
-		sc.numbers = append(slices.Clip(sc.numbers), plain)
+}
+
+// given are the variables that surely have a value which the script has given them.
+type given struct {
+	all []string
+	// numbers are those of them whose value is a number.
+	numbers []string
+}
+
+// with adds a variable. It shares no memory that is written later.
+func (g given) with(name string, number bool) given {
+	if !slices.Contains(g.all, name) {
+		g.all = append(slices.Clip(g.all), name)
+	}
+	if number && !slices.Contains(g.numbers, name) {
+		g.numbers = append(slices.Clip(g.numbers), name)
+	}
+	return g
+}
+
+func (g given) without(name string) given {
+	is := func(n string) bool { return n == name }
+	return given{slices.DeleteFunc(slices.Clone(g.all), is), slices.DeleteFunc(slices.Clone(g.numbers), is)}
+}
+
+// everyVariable stands for all variables of the environment.
+const everyVariable = "*"
+
+// uses notes that the script uses the value of a variable.
+func (a *analyser) uses(name string, sc *scope) {
+	if _, bound := a.bound[name]; !bound && !slices.Contains(sc.vars.all, name) {
+		a.inherits(name)
+	}
+}
+
+func (a *analyser) inherits(name string) {
+	if len(a.facts.Inherited) <= variablesLimit {
+		a.facts.Inherited = appendNew(a.facts.Inherited, name)
+	}
+}
+
+// listed notes that a declaration without a name, or with -p, shows variables.
+func (a *analyser) listed(name string, words []word) {
+	names, flags := []string{}, ""
+	for _, w := range words {
+		if w.known && len(w.text) > 1 && (w.text[0] == '-' || w.text[0] == '+') {
+			flags += w.text
+		} else {
+			names = append(names, w.shown())
+		}
+	}
+	shows := len(names) == 0 && !(name == "set" && flags != "") && name != "unset" && name != "shopt" || strings.Contains(flags, "p") && name != "set" && name != "shopt"
+	switch {
+	case !shows || strings.ContainsAny(flags, "fF"):
+	case len(names) == 0 || slices.Contains(names, Unknown):
+		a.inherits(everyVariable)
+	default:
+		for _, n := range names {
+			a.inherits(n)
+		}
 	}
 }
 
@@ -70,7 +128,7 @@ func (a *analyser) computes(name string, sc *scope) {
 		a.computed[name] = true
 		return
 	}
-	if !slices.Contains(sc.numbers, name) {
+	if !slices.Contains(sc.vars.numbers, name) {
 		a.dynamic("arithmetic on a variable that may hold text")
 		return
 	}
@@ -162,6 +220,7 @@ func (a *analyser) declares(w word, sc *scope) {
 func declare(a *analyser, name string, args []word, sc *scope) {
 	switch name {
 	case "set":
+		a.listed(name, args)
 		a.setOptions(args)
 		return
 	case "shopt":
@@ -172,6 +231,7 @@ func declare(a *analyser, name string, args []word, sc *scope) {
 		}
 		return
 	}
+	a.listed(name, args)
 	options := true
 	for _, w := range args {
 		switch {
@@ -212,7 +272,7 @@ func (a *analyser) unset(w word, sc *scope) {
 	if _, ok := a.funcs[plain]; ok {
 		a.dynamic("a function is removed")
 	}
-	sc.numbers = slices.DeleteFunc(slices.Clone(sc.numbers), func(n string) bool { return n == plain })
+	sc.vars = sc.vars.without(plain)
 }
 
 // setOptions judges the arguments of set. What is not an option replaces the

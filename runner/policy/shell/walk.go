@@ -47,7 +47,7 @@ func (a *analyser) stmt(s *syntax.Stmt, sc *scope) {
 	if len(s.Redirs) > 0 {
 		// Where a file cannot be opened, the command does not run.
 		sc.no = sc.no.union(before.here)
-		sc.numbers = before.numbers
+		sc.vars = before.vars
 	}
 	if s.Negated {
 		sc.yes, sc.no = sc.no, sc.yes
@@ -118,7 +118,7 @@ func (a *analyser) binary(c *syntax.BinaryCmd, sc *scope) {
 	case syntax.AndStmt, syntax.OrStmt:
 		a.stmt(c.X, sc)
 		// The right side runs where the left one has succeeded, or failed.
-		yes, no, numbers := sc.yes, sc.no, sc.numbers
+		yes, no, vars := sc.yes, sc.no, sc.vars
 		if c.Op == syntax.AndStmt {
 			sc.here = yes
 		} else {
@@ -128,7 +128,7 @@ func (a *analyser) binary(c *syntax.BinaryCmd, sc *scope) {
 			sc.here = yes.union(no)
 		}
 		a.maybe(func() { a.stmt(c.Y, sc) })
-		sc.numbers = numbers
+		sc.vars = vars
 		if c.Op == syntax.AndStmt {
 			sc.no = sc.no.union(no)
 		} else {
@@ -192,7 +192,7 @@ func (a *analyser) whileClause(c *syntax.WhileClause, sc *scope) {
 
 func (a *analyser) ifClause(c *syntax.IfClause, sc *scope) {
 	a.stmts(c.Cond, sc)
-	numbers := sc.numbers
+	vars := sc.vars
 	then, other := sc.copy(), sc.copy()
 	then.here, other.here = sc.yes, sc.no
 	for _, s := range []*scope{then, other} {
@@ -209,7 +209,7 @@ func (a *analyser) ifClause(c *syntax.IfClause, sc *scope) {
 	default:
 		a.maybe(func() { a.ifClause(c.Else, other) })
 	}
-	sc.yes, sc.no, sc.numbers = then.yes.union(other.yes), then.no.union(other.no), numbers
+	sc.yes, sc.no, sc.vars = then.yes.union(other.yes), then.no.union(other.no), vars
 }
 
 func (a *analyser) caseClause(c *syntax.CaseClause, sc *scope) {
@@ -310,6 +310,7 @@ func (a *analyser) callFunction(f *function, args []word, sc *scope) {
 func (a *analyser) declClause(c *syntax.DeclClause, sc *scope) {
 	name := c.Variant.Value
 	cmd := Command{Name: name, Argv: []string{name}, Wrappers: sc.wrappers}
+	a.listed(name, a.declared(c))
 	for _, as := range c.Args {
 		if as.Naked && as.Name == nil {
 			w := a.value(as.Value)
@@ -331,6 +332,19 @@ func (a *analyser) declClause(c *syntax.DeclClause, sc *scope) {
 		a.assign(as, sc)
 	}
 	a.add(cmd)
+}
+
+// declared are the words of a declaration that assign nothing.
+func (a *analyser) declared(c *syntax.DeclClause) (words []word) {
+	for _, as := range c.Args {
+		switch {
+		case as.Name == nil:
+			words = append(words, a.value(as.Value))
+		case as.Naked:
+			words = append(words, literal(as.Name.Value))
+		}
+	}
+	return words
 }
 
 func (a *analyser) assign(as *syntax.Assign, sc *scope) {
@@ -358,7 +372,7 @@ func (a *analyser) assign(as *syntax.Assign, sc *scope) {
 	if as.Value != nil && as.Index == nil {
 		w := a.value(as.Value)
 		numeric = w.known && isNumber(w.text) && !w.glob || !w.known && w.number && !w.split && strings.Trim(w.text, "0123456789"+someName) == ""
-		if numeric && as.Append && !slices.Contains(sc.numbers, as.Name.Value) {
+		if numeric && as.Append && !slices.Contains(sc.vars.numbers, as.Name.Value) {
 			numeric = false // what it is appended to may be text
 		}
 		if loads(as.Name.Value) && w.known {
@@ -368,9 +382,13 @@ func (a *analyser) assign(as *syntax.Assign, sc *scope) {
 	if as.Index != nil && as.Value != nil {
 		// An element of an array: the array is as good as its worst element.
 		w := a.value(as.Value)
-		numeric = w.known && isNumber(w.text) && slices.Contains(sc.numbers, as.Name.Value)
+		numeric = w.known && isNumber(w.text) && slices.Contains(sc.vars.numbers, as.Name.Value)
 	}
+	before := sc.vars
 	a.assigned(literal(as.Name.Value), numeric, sc)
+	if (as.Append || as.Index != nil) && !slices.Contains(before.all, as.Name.Value) {
+		sc.vars.all = before.all // the old value is a part of the new one
+	}
 }
 
 func (a *analyser) test(x syntax.TestExpr, sc *scope) {

@@ -139,10 +139,59 @@ func (a *analyser) part(v *word, b *strings.Builder, part syntax.WordPart, first
 	case *syntax.ProcSubst:
 		v.hide(b)
 		v.proc = true
+	case *syntax.CmdSubst:
+		text, ok := a.hereText(p)
+		if !ok || !quoted {
+			v.hide(b)
+			v.split = true
+			return
+		}
+		if first && strings.HasPrefix(text, "~") {
+			b.WriteString("./")
+		}
+		b.WriteString(text)
 	default:
 		v.hide(b)
 		v.split = true
 	}
+}
+
+// hereText is the text of "$(cat <<'END' ... )", by which a text of several lines becomes
+// one argument.
+func (a *analyser) hereText(c *syntax.CmdSubst) (text string, ok bool) {
+	if len(c.Stmts) != 1 || c.TempFile || c.ReplyVar || a.funcs["cat"] != nil {
+		return "", false
+	}
+	s := c.Stmts[0]
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || s.Negated || s.Background || s.Coprocess || s.Disown || len(s.Redirs) != 1 || len(call.Assigns) > 0 || len(call.Args) != 1 || call.Args[0].Lit() != "cat" {
+		return "", false
+	}
+	r := s.Redirs[0]
+	if r.Op != syntax.Hdoc || r.N != nil || r.Hdoc == nil || !isQuoted(r.Word) {
+		return "", false
+	}
+	for _, p := range r.Hdoc.Parts {
+		lit, ok := p.(*syntax.Lit)
+		if !ok {
+			return "", false
+		}
+		text += lit.Value
+	}
+	return strings.TrimRight(text, "\n"), true
+}
+
+// isQuoted reports whether a part of a word is in quotes.
+func isQuoted(w *syntax.Word) bool {
+	return slices.ContainsFunc(w.Parts, func(p syntax.WordPart) bool {
+		switch p := p.(type) {
+		case *syntax.SglQuoted, *syntax.DblQuoted:
+			return true
+		case *syntax.Lit:
+			return strings.Contains(p.Value, `\`)
+		}
+		return false
+	})
 }
 
 func isHome(p *syntax.ParamExp) bool { return isPlain(p) && p.Param.Value == "HOME" }
@@ -249,6 +298,9 @@ func (a *analyser) visitParam(p *syntax.ParamExp, sc *scope) {
 	}
 	if p.NestedParam != nil || p.Flags != nil || len(p.Modifiers) > 0 {
 		a.dynamic("an expansion that is not understood")
+	}
+	if p.Param != nil && plainName().MatchString(p.Param.Value) && !(p.Excl && p.Names != 0) {
+		a.uses(p.Param.Value, sc)
 	}
 	if p.Index != nil {
 		a.arithmIndex(p.Index, sc)

@@ -9,7 +9,7 @@ import (
 
 // verbs are those of rules, with the fewest words that follow.
 var verbs = map[string]int{
-	"operands": 1, "default": 1, "reads": 1, "writes": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "repository": 0, "dynamic": 1, "unresolved": 1, "inert": 0,
+	"operands": 1, "default": 1, "reads": 1, "writes": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "repository": 0, "dynamic": 1, "unresolved": 1, "inert": 0, "environment": 0,
 	"saves": 0,
 	"value": 2,
 }
