@@ -31,7 +31,9 @@ func (a *analyser) call(c *syntax.CallExpr, sc *scope) {
 	args := a.words(c.Args, sc)
 	a.lists(args, sc)
 	first := len(a.facts.Commands)
+	sc.decides = a.deciding[c]
 	a.run(args, env, sc)
+	sc.decides = false
 	a.embeddedEnvironment(first, c.Assigns, sc)
 	// Its words are expanded before anything is assigned.
 	after := sc.vars
@@ -82,7 +84,7 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 		return
 	}
 	name := path.Base(first.text)
-	a.add(Command{Name: name, Argv: argv, Env: env, Wrappers: sc.wrappers})
+	a.add(Command{Name: name, Argv: argv, Env: env, Wrappers: sc.wrappers, Decisive: sc.decides})
 	defer func(outer int) { a.current = outer }(a.current)
 	a.current = len(a.facts.Commands) - 1
 	if ownProgram(first.text) {

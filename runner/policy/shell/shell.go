@@ -48,6 +48,8 @@ type Command struct {
 	// Opaque is why the command may do anything that its sandbox allows; "" if what it
 	// does is known.
 	Opaque string `json:"opaque,omitempty"`
+	// Decisive: where the script ends with 0, this command did, if it was executed.
+	Decisive bool `json:"decisive,omitempty"`
 }
 
 // Redirect is a file that the shell itself opens.
@@ -147,7 +149,8 @@ func ParseIn(script, cwd string, files Files) (facts Facts) {
 	a := &analyser{
 		facts: &facts, start: cwd, files: files, funcs: map[string]*function{},
 		tainted: map[string]bool{}, computed: map[string]bool{}, changed: map[string]bool{},
-		loops: map[string]int{}, elsewhere: map[string]int{}, iterated: map[string]bool{}, bare: map[string]bool{},
+		deciding: map[*syntax.CallExpr]bool{},
+		loops:    map[string]int{}, elsewhere: map[string]int{}, iterated: map[string]bool{}, bare: map[string]bool{},
 	}
 	defer func() {
 		// A panic of the parser or of ours must not look like an empty script.
@@ -156,11 +159,12 @@ func ParseIn(script, cwd string, files Files) (facts Facts) {
 		}
 	}()
 	at := folders{at: []string{cwd}}
-	a.script(script, &scope{here: at, yes: at, no: at, previous: folders{unknown: true}})
+	a.script(script, &scope{here: at, yes: at, no: at, previous: folders{unknown: true}, decides: true})
 	a.evaluated()
 	a.iteratedElsewhere()
 	a.followed()
 	a.misled()
+	a.settleDecisive()
 	if len(facts.Commands) == 0 && strings.TrimSpace(script) != "" && len(facts.Redirects) == 0 && !a.understood {
 		a.dynamic("no command was found")
 	}
@@ -182,6 +186,8 @@ type scope struct {
 	input *source
 	// vars are the variables that surely have a value of the script by now.
 	vars given
+	// decides: the status of what runs is that of the script; see Command.Decisive.
+	decides bool
 }
 
 func (s *scope) copy() *scope {
@@ -192,6 +198,7 @@ func (s *scope) copy() *scope {
 func (s *scope) wrapped(name string) *scope {
 	c := *s
 	c.wrappers = append(slices.Clone(s.wrappers), name)
+	c.decides = s.decides && slices.Contains(handing, name)
 	return &c
 }
 
@@ -245,6 +252,8 @@ type analyser struct {
 	leading bool
 	// probes counts the commands that are examined for what they print.
 	probes int
+	// deciding are the commands of all texts that decide the status of the script.
+	deciding map[*syntax.CallExpr]bool
 }
 
 // moved notes that the script changes its folder.
@@ -311,6 +320,10 @@ func (a *analyser) script(text string, sc *scope) {
 		a.understood = true
 	}
 	a.variables(file)
+	if sc.decides {
+		d := decider{marked: a.deciding}
+		d.list(file.Stmts, true, false)
+	}
 	a.stmts(file.Stmts, sc)
 }
 
