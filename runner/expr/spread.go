@@ -7,12 +7,12 @@ import (
 )
 
 // Spreads reports whether a condition that is true for one item of a list is true for
-// every list with that item: it reads the variable only as list.exists(...), joined by &&
-// and ||. Then one evaluation can cover many items.
-func (p *Program) Spreads(list string) bool { return spreads(p.ast.NativeRep().Expr(), list) }
+// every list with that item: it reads the list, a variable or a field of one, only as
+// list.exists(...), joined by && and ||. Then one evaluation can cover many items.
+func (p *Program) Spreads(list ...string) bool { return spreads(p.ast.NativeRep().Expr(), list) }
 
-func spreads(x ast.Expr, list string) bool {
-	if !reads(x, []string{list}) {
+func spreads(x ast.Expr, list []string) bool {
+	if !reads(x, list) {
 		return true
 	}
 	switch x.Kind() {
@@ -29,8 +29,20 @@ func spreads(x ast.Expr, list string) bool {
 		return true
 	case ast.ComprehensionKind:
 		c := x.AsComprehension()
-		return isExists(c) && c.IterRange().Kind() == ast.IdentKind && c.IterRange().AsIdent() == list && c.IterVar() != list &&
-			!reads(c.LoopStep(), []string{list})
+		return isExists(c) && isPath(c.IterRange(), list) && c.IterVar() != list[0] && !reads(c.LoopStep(), list)
+	}
+	return false
+}
+
+// isPath reports whether an expression is a variable, or a field of one.
+func isPath(x ast.Expr, path []string) bool {
+	last := len(path) - 1
+	switch x.Kind() {
+	case ast.IdentKind:
+		return last == 0 && x.AsIdent() == path[0]
+	case ast.SelectKind:
+		s := x.AsSelect()
+		return last > 0 && !s.IsTestOnly() && s.FieldName() == path[last] && isPath(s.Operand(), path[:last])
 	}
 	return false
 }

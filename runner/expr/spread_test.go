@@ -38,3 +38,29 @@ func TestConditionsThatSpreadFromOneItemToAList(t *testing.T) {
 		}
 	}
 }
+
+func TestConditionsThatSpreadFromOneItemOfAField(t *testing.T) {
+	item := NewObject("Item", Field{Name: "name", Type: String}, Field{Name: "parts", Type: List(String)})
+	env, err := NewEnv(Var{Name: "cmd", Type: NewObject("Cmd", Field{Name: "commands", Type: List(item)}, Field{Name: "network", Type: Bool})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for src, want := range map[string]bool{
+		"cmd.commands.exists(c, c.name == 'x')":                              true,
+		"cmd.network || cmd.commands.exists(c, c.parts.exists(p, p == 'x'))": true,
+		"cmd.network":                            true,
+		"!cmd.commands.exists(c, c.name == 'x')": false,
+		"cmd.commands.size() > 0":                false,
+		"cmd.commands.exists(c, c.name == 'x' && cmd.commands.size() == 1)":           false,
+		"cmd.commands.exists(c, c.name == 'x') && cmd.commands.all(c, c.name == 'x')": false,
+		"cmd == cmd": false,
+	} {
+		p, err := env.Bool(src)
+		if err != nil {
+			t.Fatalf("%s: %v", src, err)
+		}
+		if got := p.Spreads("cmd", "commands"); got != want {
+			t.Errorf("%s: spreads %v, want %v", src, got, want)
+		}
+	}
+}

@@ -99,6 +99,20 @@ func (in *input) on(paths ...Path) *input {
 	return &out
 }
 
+// known is the input of the same call as if it did nothing but what is known of it.
+func (in *input) known() *input {
+	f := *in.facts
+	f.paths = slices.DeleteFunc(slices.Clone(f.paths), func(p Path) bool { return p.Real == shell.Unknown })
+	f.script.Commands = slices.DeleteFunc(slices.Clone(f.script.Commands), func(c command) bool { return c.Name == shell.Unknown })
+	out := *in
+	out.facts, out.variables = &f, map[*Compiled]*expr.Lazy{}
+	out.unknown = expr.NewUnknowns([]string{"cmd", "writes"}, []string{"cmd", "reads"}, []string{"cmd", "hosts"}, []string{"cmd", "variables"}, []string{"cmd", "network"}, []string{"cmd", "opaque"}, []string{"net"})
+	out.vars = maps.Clone(in.vars)
+	out.vars["paths"] = func() any { return f.pathsValue() }
+	out.vars["cmd"] = func() any { return f.cmdValue() }
+	return &out
+}
+
 // reading is the judge of single files for one call.
 type reading struct {
 	// by is the tool by which files are judged, op what it does to them.
@@ -233,19 +247,15 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 	return o
 }
 
-// sure denies a call for a path that it surely touches, whatever else it does:
-// what is unknown of a script must not hide what is known.
+// sure denies a call for a path that it surely touches, or for a command that it surely
+// runs, whatever else it does: what is unknown of a script must not hide what is known.
 func (j *judged) sure(ctx context.Context, in *input) *outcome {
 	if in.unknown == nil {
 		return nil
 	}
-	known := slices.DeleteFunc(slices.Clone(in.facts.paths), func(p Path) bool { return p.Real == shell.Unknown })
-	if len(known) == 0 {
-		return nil
-	}
-	on := in.on(known...)
+	on := in.known()
 	for _, r := range j.enforced.calls[v1alpha1.ActionDeny] {
-		if r.when == nil || r.negated || !r.when.Reads("paths") || !r.when.Spreads("paths") {
+		if r.when == nil || r.negated || !r.when.Reads("paths") && !r.when.Reads("cmd") || !r.when.Spreads("paths") || !r.when.Spreads("cmd", "commands") || !r.when.Spreads("cmd", "inherited") {
 			continue
 		}
 		if t, err := r.truth(ctx, on); err == nil && t == expr.True {

@@ -24,3 +24,25 @@ func TestADenyThatMayHoldMakesNothingMilder(t *testing.T) {
 		}
 	}
 }
+
+// What is unknown of a script takes nothing away from what is known.
+func TestADenyOfAKnownCommandHoldsBesideAnUnknownOne(t *testing.T) {
+	for when, want := range map[string]message.Action{
+		"cmd.commands.exists(c, c.name == 'git' && 'push' in c.argv)":                                      message.Deny,
+		"cmd.commands.exists(c, c.name == 'git') || paths.exists(p, p.secret)":                             message.Deny,
+		"cmd.inherited.exists(v, v == 'TOKEN')":                                                            message.Deny,
+		"cmd.commands.exists(c, c.name == 'rm')":                                                           message.Ask, // it may be
+		"cmd.commands.exists(c, c.name == 'git') && !cmd.network":                                          message.Ask, // the other one may connect
+		"cmd.commands.size() == 2":                                                                         message.Ask,
+		"cmd.commands.all(c, c.name == 'git')":                                                             message.Ask,
+		"cmd.commands.exists(c, c.name == 'git') && cmd.commands.all(c, c.name != 'ls')":                   message.Ask,
+		"cmd.commands.exists(c, c.name == 'git') && call.args.command.contains('push')":                    message.Deny,
+		"cmd.commands.exists(c, c.name == 'git') && !paths.exists(p, p.op == 'write')":                     message.Ask,
+		"cmd.commands.exists(c, c.name == 'git') && cmd.dynamic && cmd.commands.exists(c, c.opaque != '')": message.Ask,
+	} {
+		e := engine(t, "default: allow\nrules: [{name: no, match: {tools: [bash]}, when: \""+when+"\", action: deny}]")
+		if d := decide(t, e, bash("git push; $x $TOKEN")); d.Action != want {
+			t.Errorf("%s: %s by %s (%s), want %s", when, d.Action, d.Rule, d.Message, want)
+		}
+	}
+}
