@@ -56,6 +56,8 @@ type facts struct {
 	talks, unread bool
 	// read counts the names of files that were matched against patterns.
 	read int
+	// rewrites are those of the script whose files only the run can tell.
+	rewrites []shell.Rewrite
 	// renamed: some paths are other names of files.
 	renamed bool
 	// large: the values exceed what the static bounds assume.
@@ -274,7 +276,9 @@ func (w Workspace) shellPaths(f *facts) {
 			f.script.Operands = add(f.script.Operands, p)
 		}
 	}
+	w.unpacked(f)
 	w.changedScripts(f)
+	w.steered(f)
 }
 
 func add[T comparable](list []T, v T) []T {

@@ -208,7 +208,8 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 	paths := e.reader.enforced.byPath || j.enforced.byPath || j.enforced.listed
 	trees := paths && in.facts.shell && len(in.facts.script.Trees) > 0
 	repositories := paths && len(in.facts.script.Repositories) > 0
-	if !byReader && !trees && !repositories {
+	rewrites := (j.enforced.byPath || j.enforced.listed) && len(in.facts.rewrites) > 0
+	if !byReader && !trees && !repositories && !rewrites {
 		return o
 	}
 	r, err := e.reading(ctx)
@@ -237,6 +238,9 @@ func (e *Engine) reach(ctx context.Context, j *judged, in *input, o outcome) out
 				stricter(x, "")
 			}
 		}
+	}
+	if rewrites {
+		e.reachRewritten(ctx, j, in, stricter)
 	}
 	if trees {
 		e.reachTrees(ctx, j, in, r, stricter, func() bool { return o.action == v1alpha1.ActionDeny })

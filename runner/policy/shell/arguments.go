@@ -12,6 +12,8 @@ import (
 type arguments struct {
 	// given are the options that are there, by all their names.
 	given map[string]bool
+	// options are those that are there, each by the last of its names.
+	options []string
 	// values are those of options, in their order.
 	values   []setting
 	operands []word
@@ -272,6 +274,7 @@ func (g *arguments) mark(o programs.Option) {
 	for _, n := range o.Names {
 		g.given[n] = true
 	}
+	g.options = append(g.options, o.Names[len(o.Names)-1])
 	g.spell(o.Names[len(o.Names)-1])
 }
 

@@ -164,6 +164,7 @@ func (a *analyser) followed() {
 	if a.links && other && len(a.facts.Commands) > 1 {
 		a.dynamic("the script makes a link and may follow it")
 	}
+	a.facts.Follows = a.unpacks && len(a.facts.Commands) > 1
 }
 
 var systemFolders = []string{"/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"}

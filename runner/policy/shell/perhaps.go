@@ -21,6 +21,9 @@ func (a *analyser) perhaps(name string, args []word, sc *scope) {
 	for i, w := range args {
 		argv[i] = w.shown()
 	}
+	if slices.ContainsFunc(args, sends) {
+		a.network(true)
+	}
 	for i, w := range args {
 		if i == perhapsLimit {
 			return
@@ -36,6 +39,16 @@ func (a *analyser) perhaps(name string, args []word, sc *scope) {
 		}
 		a.facts.Maybe = append(a.facts.Maybe, Command{Name: program, Argv: argv[i:], Wrappers: inner.wrappers})
 	}
+}
+
+// sendingWords say of a program that is not known that it sends something to others.
+var sendingWords = []string{"publish", "deploy", "upload", "push", "send", "share", "release", "sync", "beam"}
+
+// sends reports whether a word tells a program to send something: publish, and :lib:publish
+// or publishToMavenLocal as build tools call it.
+func sends(w word) bool {
+	last := w.text[strings.LastIndexByte(w.text, ':')+1:]
+	return w.known && (slices.Contains(sendingWords, last) || strings.HasPrefix(last, "publishTo") || strings.HasPrefix(last, "publishAll"))
 }
 
 // shells are programs that run commands in a language like that of sh.

@@ -85,6 +85,11 @@ type Facts struct {
 	// Resplit are patterns whose matches are split into words: a name with a space in it
 	// becomes several arguments.
 	Resplit []string `json:"resplit,omitempty"`
+	// Rewrites are folders in which files are made or changed that no argument names. Each is
+	// among Writes, too.
+	Rewrites []Rewrite `json:"rewrites,omitempty"`
+	// Follows: a command may follow a symbolic link that one of Rewrites makes.
+	Follows bool `json:"follows,omitempty"`
 	// Scripts are files that a shell runs, and that were judged by their text. It must not
 	// change until then.
 	Scripts []string `json:"scripts,omitempty"`
@@ -242,8 +247,9 @@ type analyser struct {
 	iterated, bare map[string]bool
 	// understood is set by statements that are not commands: assignments, tests.
 	understood bool
-	// links is set when the script makes symbolic links.
-	links bool
+	// links is set when the script makes symbolic links, unpacks when it may make some that
+	// only the run can tell.
+	links, unpacks bool
 	// named counts the hosts that arguments have named, each as often as they do.
 	named int
 	// trapped is set when a text of the script runs at some later time.

@@ -34,7 +34,10 @@ func (a *analyser) tabled(p *programs.Program, name string, args []word, sc *sco
 	inner := sc.copy()
 	named := a.named
 	for _, v := range g.values {
-		v.kind = g.kindOf(p, v)
+		if v.kind = g.kindOf(p, v); v.kind == "filled" {
+			a.rewrites(name, v.value, g, inner)
+			continue
+		}
 		a.setting(name, v, inner)
 	}
 	switch module := slices.IndexFunc(g.values, func(v setting) bool { return v.kind == "module" }); {
@@ -120,6 +123,10 @@ func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *s
 			a.disturbed = true
 			for _, f := range r.Args {
 				a.write(f, sc)
+			}
+		case "rewrites":
+			for _, f := range r.Args {
+				a.rewrites(name, literal(f), g, sc)
 			}
 		case "starts":
 			for _, s := range r.Args {
