@@ -185,6 +185,9 @@ func device(name, root string) error {
 	return unix.Mount("/dev/"+name, to, "", unix.MS_BIND, "")
 }
 
+// hostileRepository is one of the fixture whose settings name a program.
+const hostileRepository = "/project/bare"
+
 // fixture is what scripts find: names of files, whose text is their name or is listed, of
 // folders, of programs, and links.
 var fixture = struct {

@@ -43,6 +43,14 @@ func newComparison(f Facts, links map[string]string) comparison {
 			c.within = append(c.within, dir)
 		}
 	}
+	c.within = append(c.within, absolute(f.Within, links)...)
+	c.trees = append(c.trees, absolute(f.Within, links)...)
+	for _, dir := range absolute(f.Repositories, links) {
+		c.within, c.trees = append(c.within, dir+"/.git"), append(c.trees, dir+"/.git")
+		for ; inWorkspace(dir); dir = path.Dir(dir) { // it may be that of a folder above
+			c.within, c.trees = append(c.within, dir+"/.git"), append(c.trees, dir+"/.git")
+		}
+	}
 	for _, r := range c.reads {
 		if dir, ok := strings.CutSuffix(r, "/?"); ok {
 			c.trees = append(c.trees, dir)
@@ -75,6 +83,8 @@ func (c comparison) covers(e Effect) bool {
 			e.Passing && slices.ContainsFunc(c.writes, func(w string) bool { return path.Dir(w) == path.Dir(e.Path) })
 	}
 }
+
+func inWorkspace(dir string) bool { return dir == workspace || strings.HasPrefix(dir, workspace+"/") }
 
 // writesTree reports whether a path is in a folder that is written as a whole.
 func (c comparison) writesTree(p string) bool {
@@ -115,6 +125,8 @@ func absolute(list []string, links map[string]string) (all []string) {
 		switch {
 		case p == "~" || strings.HasPrefix(p, "~/"):
 			p = home + p[1:]
+		case p == "~root" || strings.HasPrefix(p, "~root/"):
+			p = "/" + p[1:]
 		case !strings.HasPrefix(p, "/"):
 			p = workspace + "/" + p
 		}

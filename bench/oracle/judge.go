@@ -26,8 +26,12 @@ type Facts struct {
 	// Either may be read or written.
 	Either []string `json:"either"`
 	// Trees are folders that are processed with all their content.
-	Trees   []string `json:"trees"`
-	Network bool     `json:"network"`
+	Trees []string `json:"trees"`
+	// Within are folders below which files are read and changed that only the run can tell,
+	// Repositories the folders in which git looks for the repository that it keeps.
+	Within       []string `json:"within"`
+	Repositories []string `json:"repositories"`
+	Network      bool     `json:"network"`
 }
 
 // judge analyses scripts, several at the same time.
@@ -62,10 +66,20 @@ func newJudge(ctx context.Context, program string) (judge, error) {
 type local struct{}
 
 func (local) Facts(script string) (Facts, error) {
-	f := shell.Parse(script, workspace)
-	facts := Facts{Exact: !f.Dynamic && !f.Opaque, Writes: f.Writes, Reads: f.Reads, Trees: f.Trees, Network: f.Network}
+	f := shell.ParseIn(script, workspace, shell.Files{HasLinks: holdsLinks})
+	facts := Facts{Exact: !f.Dynamic && !f.Opaque && !f.Follows, Writes: f.Writes, Reads: f.Reads, Trees: f.Trees, Network: f.Network}
 	facts.Either = append(append(facts.Either, f.Operands...), f.Words...)
 	facts.Commands = append(facts.Commands, f.Starts...)
+	facts.Within = append(facts.Within, f.Caches...)
+	for _, r := range f.Rewrites {
+		facts.Within = append(facts.Within, r.Dir)
+	}
+	for _, r := range f.Repositories {
+		facts.Repositories = append(facts.Repositories, r.Dir)
+		if below([]string{hostileRepository}, absolute([]string{r.Dir}, fixture.links)[0]) {
+			facts.Exact = false // its settings name a program, which a decision looks up
+		}
+	}
 	for _, c := range f.Commands {
 		facts.Commands = append(facts.Commands, c.Name)
 		facts.Commands = append(facts.Commands, c.Wrappers...)
@@ -74,6 +88,17 @@ func (local) Facts(script string) (Facts, error) {
 }
 
 func (local) Close() error { return nil }
+
+// holdsLinks reports whether a path of the fixture is a link, or a folder with one in it.
+func holdsLinks(file string) bool {
+	at := absolute([]string{file}, nil)[0]
+	for link := range fixture.links {
+		if below([]string{at}, link) {
+			return true
+		}
+	}
+	return false
+}
 
 // serveFacts answers another oracle with the analysis of this tree.
 func serveFacts(in io.Reader, out io.Writer) error {

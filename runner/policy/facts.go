@@ -212,7 +212,7 @@ func keys(m map[string]any) func(func(string) bool) {
 func (w Workspace) shellFacts(f *facts, t *Tool, fields map[string]any) {
 	text, dir, ok := t.script(fields)
 	f.script.dir = dir
-	f.script.Facts = shell.ParseIn(text, dir, shell.Files{IsFolder: w.isFolder, Script: w.scriptText})
+	f.script.Facts = shell.ParseIn(text, dir, shell.Files{IsFolder: w.isFolder, HasLinks: w.hasLinks(f), Script: w.scriptText})
 	if !ok {
 		f.script.Dynamic = true
 		f.script.Reasons = append(f.script.Reasons, "there is no command")

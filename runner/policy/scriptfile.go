@@ -2,6 +2,8 @@ package policy
 
 import (
 	"io"
+	"os"
+	"slices"
 
 	"agentctl.dev/agentctl/runner/policy/shell"
 )
@@ -49,5 +51,30 @@ func (w Workspace) changedScripts(f *facts) {
 				f.doubt("the script may change " + s + ", which it runs")
 			}
 		}
+	}
+}
+
+// hasLinks reports whether a path of the workspace is a symbolic link, or a folder that
+// holds one. A folder with too many files counts as one that does.
+func (w Workspace) hasLinks(f *facts) func(file string) bool {
+	return func(file string) bool {
+		p := w.resolve(file, opRead)
+		switch info, err := os.Lstat(p.Clean); {
+		case !p.InWorkspace || err != nil:
+			return false
+		case info.Mode()&os.ModeSymlink != 0:
+			return true
+		case !info.IsDir():
+			return false
+		}
+		var holds func(dir string) bool
+		holds = func(dir string) bool {
+			in := w.list(dir, patternEntries-f.read)
+			f.read += len(in.list) + 1
+			return !in.whole || slices.ContainsFunc(in.list, func(e os.DirEntry) bool {
+				return e.Type()&os.ModeSymlink != 0 || e.IsDir() && holds(dir+"/"+e.Name())
+			})
+		}
+		return holds(p.Clean)
 	}
 }

@@ -96,7 +96,7 @@ func (a *analyser) run(args []word, env []string, sc *scope) {
 	if strings.Contains(first.text, "/") && isKnown(name) && !slices.Contains(systemFolders, path.Dir(first.text)) {
 		a.dynamic(first.text + " has the name of a known program")
 	}
-	a.linking(name, args[1:])
+	a.linking(name, args[1:], sc)
 	if f, ok := a.funcs[name]; ok && !strings.Contains(first.text, "/") {
 		a.callFunction(f, args[1:], sc)
 		return
@@ -138,15 +138,32 @@ func ownProgram(file string) bool {
 	return strings.HasPrefix(clean, "/proc/") || strings.HasPrefix(clean, "/dev/")
 }
 
-// linking notes that a command makes symbolic links.
-func (a *analyser) linking(name string, args []word) {
-	if name != "ln" && name != "cp" {
+// linking notes that a command makes symbolic links, or gives some another name.
+func (a *analyser) linking(name string, args []word, sc *scope) {
+	switch name {
+	case "ln", "cp":
+		for _, w := range args {
+			t := w.text
+			short := len(t) > 1 && t[0] == '-' && t[1] != '-'
+			if !w.known || strings.HasPrefix(t, "--s") || short && strings.Contains(t, "s") || name == "cp" && (short && strings.ContainsAny(t, "dP") || strings.HasPrefix(t, "--no-de")) {
+				a.links = true
+			}
+		}
+	case "mv":
+	default:
+		return
+	}
+	if name == "ln" || a.files.HasLinks == nil {
 		return
 	}
 	for _, w := range args {
-		t := w.text
-		if !w.known || strings.HasPrefix(t, "--s") || len(t) > 1 && t[0] == '-' && t[1] != '-' && strings.Contains(t, "s") {
-			a.links = true
+		if !w.known || w.glob || strings.HasPrefix(w.text, "-") {
+			continue
+		}
+		for _, dir := range sc.here.at {
+			if in, ok := joined(dir, w.text); ok && a.files.HasLinks(in) {
+				a.links = true
+			}
 		}
 	}
 }

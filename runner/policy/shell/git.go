@@ -18,6 +18,14 @@ func (a *analyser) works(name string, g *arguments, sc *scope) {
 			a.unresolved(sc.wrapped("git"), "the argument "+w.text+" of git starts a program")
 		}
 	}
+	if words[0] == "init" && len(g.operands) == 1 {
+		at := folders{unknown: true}
+		if w := g.operands[0]; w.known && !w.glob {
+			at = a.joins(sc.here, w.text)
+		}
+		sc = sc.copy()
+		sc.here = at
+	}
 	a.repository(words[0], args, sc)
 }
 
@@ -29,6 +37,11 @@ func (a *analyser) gitWord(name, kind string, w word, sc *scope) {
 		return
 	}
 	switch kind {
+	case "indexed": // its content becomes a part of the repository
+		if strings.HasPrefix(w.text, ":") || strings.ContainsAny(w.text, `*?[\`) {
+			w = literal(".")
+		}
+		a.read(w.text, sc)
 	case "pathspec":
 		a.disturbed = true
 		if strings.HasPrefix(w.text, ":") || strings.ContainsAny(w.text, `*?[\`) {

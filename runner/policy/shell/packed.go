@@ -15,6 +15,9 @@ func (a *analyser) packed(kind, suffixes string, w word, sc *scope) {
 	case !w.known || w.text == "-":
 	case w.glob && !w.bound:
 		a.write(path.Dir(w.text), sc)
+		if kind == "replace" || kind == "pack" {
+			a.write(w.text+list[0], sc)
+		}
 	case kind == "replace" || kind == "pack":
 		a.write(w.text+list[0], sc)
 	default:

@@ -104,7 +104,7 @@ func differsInPOSIX(text string) bool {
 			differs = differs || n.Dollar
 		case *syntax.Lit:
 			differs = differs || strings.Contains(n.Value, "{") && strings.ContainsAny(n.Value, ",.")
-		case *syntax.CoprocClause, *syntax.ArithmCmd, *syntax.TestClause, *syntax.ProcSubst, *syntax.LetClause, *syntax.ExtGlob:
+		case *syntax.CoprocClause, *syntax.ArithmCmd, *syntax.TestClause, *syntax.ProcSubst, *syntax.LetClause, *syntax.ExtGlob, *syntax.TimeClause: // time is a program
 			differs = true
 		}
 		return !differs

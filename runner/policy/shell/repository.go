@@ -20,13 +20,9 @@ type Repository struct {
 	Paths []string `json:"paths,omitempty"`
 }
 
-// repository notes the repositories of a command of git. A folder that is not
-// known matters only to one that shows content.
+// repository notes the repositories of a command of git.
 func (a *analyser) repository(sub string, args []word, sc *scope) {
 	shows := gitShows(sub, args)
-	if !shows && sc.here.unknown {
-		return
-	}
 	for _, dir := range a.paths(".", sc) {
 		a.noteRepository(Repository{Dir: dir, Content: shows, Paths: gitPaths(sub, args)})
 	}

@@ -74,6 +74,9 @@ type Facts struct {
 	// Words are arguments of unknown programs that may be names of files in the
 	// current folder.
 	Words []string `json:"words,omitempty"`
+	// Caches are folders that programs keep for themselves, such as ~/.npm. They are not
+	// among Writes: the programs work without them.
+	Caches []string `json:"caches,omitempty"`
 	// Redirects are those of Writes and Reads that the shell opens, not a command.
 	Redirects []Redirect `json:"redirects,omitempty"`
 	// Trees are folders that a command processes with all their content: it searches,
@@ -140,6 +143,8 @@ type Files struct {
 	// long as nothing earlier in the script may have changed that; for another folder, the
 	// script may continue in the folder that it was in.
 	IsFolder func(dir string) bool
+	// HasLinks reports whether a path is a symbolic link, or a folder that holds one.
+	HasLinks func(file string) bool
 	// Script returns the text of a file that a shell is to run; false for a file that has
 	// none, or may be another one by then.
 	Script func(file string) (text string, ok bool)

@@ -13,6 +13,7 @@ import (
 func (a *analyser) tabled(p *programs.Program, name string, args []word, sc *scope) {
 	g := argumentsOf(p, args)
 	if g.informs(p) && g.unknown == "" {
+		a.kept(p, g)
 		return
 	}
 	if g.unknown != "" {
@@ -110,6 +111,7 @@ func (a *analyser) steered(p *programs.Program, name string) {
 
 // general judges what a program does without being told.
 func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *scope) {
+	a.kept(p, g)
 	for _, r := range p.Rules {
 		if !r.Holds(g.has) {
 			continue
@@ -128,10 +130,6 @@ func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *s
 			for _, f := range r.Args {
 				a.rewrites(name, literal(f), g, sc)
 			}
-		case "starts":
-			for _, s := range r.Args {
-				a.facts.Starts = appendNew(a.facts.Starts, s)
-			}
 		case "tree":
 			a.tabledTree(p, g, sc)
 		case "repository":
@@ -148,6 +146,22 @@ func (a *analyser) general(p *programs.Program, name string, g *arguments, sc *s
 			a.dynamic(name + " " + r.Text())
 		case "unresolved":
 			a.unresolved(sc.wrapped(name), name+" "+r.Text())
+		}
+	}
+}
+
+// kept notes what a program starts and keeps for itself, also where it only prints its help.
+func (a *analyser) kept(p *programs.Program, g *arguments) {
+	for _, r := range p.Rules {
+		switch {
+		case r.Verb == "starts" && r.Holds(g.has):
+			for _, s := range r.Args {
+				a.facts.Starts = appendNew(a.facts.Starts, s)
+			}
+		case r.Verb == "caches" && r.Holds(g.has):
+			for _, f := range r.Args {
+				a.facts.Caches = appendNew(a.facts.Caches, f)
+			}
 		}
 	}
 }
@@ -337,6 +351,9 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		}
 	case "write":
 		a.disturbed = true
+		if name == "mkdir" || name == "install" {
+			a.madeOnTheWay(w)
+		}
 		a.touchWord(w, "w", sc)
 		if suffix != "" && w.known && path.Ext(w.text) == "" {
 			a.write(w.text+suffix, sc)
@@ -411,7 +428,7 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		a.shellText(name, w.text, sc)
 	case "command":
 		a.commandOption(name, v, sc)
-	case "revision", "compared", "pathspec", "repository", "source":
+	case "revision", "compared", "pathspec", "indexed", "repository", "source":
 		a.gitWord(name, kind, w, sc)
 	case "assign":
 		a.environment(w, sc)

@@ -21,6 +21,9 @@ func (a *analyser) transfer(kind string, ops []word, g *arguments, sc *scope) {
 	if !into && !yes {
 		a.touchWord(target, "w", sc)
 	}
+	if g.has("-D") || g.has("--parents") {
+		a.madeOnTheWay(target)
+	}
 	for _, s := range sources {
 		if kind == "move" { // under its new name every user may read it
 			a.touchWord(s, "rw", sc)
@@ -110,5 +113,12 @@ func (a *analyser) synchronised(ops []word, g *arguments, sc *scope) {
 				a.setting("rsync", setting{kind: "delete", value: w}, sc)
 			}
 		}
+	}
+}
+
+// madeOnTheWay notes that folders in front of dots may be made for a path: a/../b makes a.
+func (a *analyser) madeOnTheWay(w word) {
+	if strings.Contains("/"+strings.TrimLeft(w.text, "./")+"/", "/../") {
+		a.dynamic("folders on the way to " + w.text + " may be made")
 	}
 }

@@ -136,13 +136,21 @@ func splitString(w word) ([]word, bool) {
 				return nil, false
 			}
 			v.glob = false
-			words = append(words, v)
+			words = append(words, noHome(v))
 		}
 		return words, true
 	}
 	var words []word
 	for f := range strings.FieldsSeq(text) {
-		words = append(words, literal(f))
+		words = append(words, noHome(literal(f)))
 	}
 	return words, true
+}
+
+// noHome is a word in which a tilde is no home folder, since no shell expands it.
+func noHome(w word) word {
+	if strings.HasPrefix(w.text, "~") {
+		w.text = "./" + w.text
+	}
+	return w
 }

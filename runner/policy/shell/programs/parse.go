@@ -9,7 +9,7 @@ import (
 
 // verbs are those of rules, with the fewest words that follow.
 var verbs = map[string]int{
-	"operands": 1, "default": 1, "reads": 1, "writes": 1, "rewrites": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "repository": 0, "dynamic": 1, "unresolved": 1, "inert": 0, "environment": 0,
+	"operands": 1, "default": 1, "reads": 1, "writes": 1, "caches": 1, "rewrites": 1, "starts": 1, "network": 0, "anywhere": 0, "tree": 0, "opaque": 1, "repository": 0, "dynamic": 1, "unresolved": 1, "inert": 0, "environment": 0,
 	"saves": 0,
 	"value": 2,
 }
@@ -18,7 +18,7 @@ var verbs = map[string]int{
 var kinds = []string{
 	"text", "read", "write", "delete", "rewrite", "replace", "move", "copy", "link", "names", "folder", "url", "host", "port", "remote", "data", "pattern", "mode",
 	"command", "within", "architecture", "shell", "script", "assign", "unknown", "word", "any", "beside", "inside",
-	"revision", "compared", "pathspec", "repository", "source",
+	"revision", "compared", "pathspec", "indexed", "repository", "source",
 	"expanded", "format", "code", "query", "account", "exchange", "listed", "page",
 	"passed", "target", "inline", "module", "program", "place",
 	"variables", "variable", "split", "fed", "output", "base", "restore", "pack", "unpack", "list", "sync", "pair", "filled",
