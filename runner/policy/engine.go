@@ -44,6 +44,8 @@ type Workspace struct {
 
 	// ownTemporary: the sandbox of a call has a folder for temporary files of its own.
 	ownTemporary bool
+	// real is Root without links while one call is judged; "" where it was not looked up.
+	real string
 }
 
 // Use is a limited quantity; a Limit of 0 means no limit.

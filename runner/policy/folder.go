@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,9 +42,12 @@ type entries struct {
 // list returns the content of a folder, at most limit entries. Something that is not a
 // folder, or cannot be read, has no entries, as in a shell.
 func (w Workspace) list(dir string, limit int) entries {
-	resolved := realPath(dir)
-	tops := append([]string{realPath(filepath.Clean(w.Root))}, hostFolders()...)
-	at := slices.IndexFunc(tops, func(top string) bool { return inside(resolved, top) })
+	resolved := w.realPath(dir, w.realRoot())
+	tops, at := []string{w.realRoot()}, 0
+	if !inside(resolved, tops[0]) {
+		tops = append(tops, hostFolders()...)
+		at = slices.IndexFunc(tops, func(top string) bool { return inside(resolved, top) })
+	}
 	if at < 0 {
 		// Whether there is such a folder is known without opening it.
 		info, err := os.Lstat(resolved)

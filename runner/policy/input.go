@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"sync"
 	"unicode"
 
 	"agentctl.dev/agentctl/api/message"
@@ -85,9 +86,9 @@ func (e *Engine) input(j *judged, call message.ToolCall) (*input, error) {
 	in.vars = map[string]any{
 		"agent": e.fixed["agent"], "run": e.fixed["run"], "tool": j.value,
 		"call":    map[string]any{"id": call.ID, "repeats": call.Repeats, "args": args},
-		"cmd":     func() any { return f.cmdValue() },
-		"paths":   func() any { return f.pathsValue() },
-		"net":     func() any { return f.netValue() },
+		"cmd":     sync.OnceValue(func() any { return f.cmdValue() }),
+		"paths":   sync.OnceValue(func() any { return f.pathsValue() }),
+		"net":     sync.OnceValue(func() any { return f.netValue() }),
 		"session": func() any { return e.sessionValue() },
 	}
 	if step := call.Step; step > 0 {

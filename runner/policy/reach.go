@@ -304,7 +304,7 @@ func (e *Engine) reachTrees(ctx context.Context, j *judged, in *input, r *readin
 	base := j.enforced.outcome(ctx, j, in.on(), true)
 	for _, tree := range in.facts.script.Trees {
 		ops := in.facts.treeOps(tree)
-		files, unknown := e.context.Workspace.within(in.facts, tree)
+		files, unknown := in.facts.workspace.within(in.facts, tree)
 		if unknown != "" {
 			stricter(outcome{action: v1alpha1.ActionAsk, rule: "default/folder", message: unknown}, tree)
 		}

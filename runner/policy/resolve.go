@@ -119,9 +119,9 @@ func (w Workspace) resolve(raw, op string) Path {
 	}
 	// Dots are resolved behind links, as the kernel does it: link/.. is the
 	// parent of where the link leads.
-	p.Real = realPath(full)
+	realRoot := w.realRoot()
+	p.Real = w.realPath(full, realRoot)
 	p.Secret = p.Secret || isSecret(p.Real)
-	realRoot := realPath(root)
 	p.InWorkspace = inside(p.Clean, root) && (inside(p.Real, realRoot) || inside(p.Real, root))
 	if !p.InWorkspace && inside(p.Clean, realRoot) && inside(p.Real, realRoot) {
 		p.InWorkspace = true
@@ -143,9 +143,28 @@ func inside(p, root string) bool {
 
 // realPath resolves links element by element, as far as the path exists. What
 // does not exist, and a pattern, stays as it is.
-func realPath(p string) string {
+func realPath(p string) string { return realPathFrom("/", p) }
+
+// realRoot is the root of the workspace without links.
+func (w Workspace) realRoot() string {
+	if w.real != "" {
+		return w.real
+	}
+	return realPath(filepath.Clean(w.Root))
+}
+
+// realPath is the same for a path that is often in the workspace, whose root is not looked
+// up again.
+func (w Workspace) realPath(p, realRoot string) string {
+	if rel, ok := strings.CutPrefix(p, filepath.Clean(w.Root)+"/"); ok && realRoot != shell.Unknown {
+		return realPathFrom(realRoot, rel)
+	}
+	return realPath(p)
+}
+
+// realPathFrom resolves a path below a folder that has no links.
+func realPathFrom(done, p string) string {
 	rest := strings.Split(p, "/")
-	done := "/"
 	for links := 0; len(rest) > 0; {
 		e := rest[0]
 		rest = rest[1:]

@@ -12,6 +12,7 @@ const temporary = "/tmp"
 
 // forTool is the workspace as the calls of a tool see it.
 func (w Workspace) forTool(t *Tool) Workspace {
+	w.real = realPath(filepath.Clean(w.Root))
 	w.ownTemporary = t.OwnTemporary && t.runsCommands() && !inside(filepath.Clean(w.Root), temporary)
 	return w
 }
