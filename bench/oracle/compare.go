@@ -130,10 +130,28 @@ func absolute(list []string, links map[string]string) (all []string) {
 		case !strings.HasPrefix(p, "/"):
 			p = workspace + "/" + p
 		}
+		if strings.Contains(p, "/../") { // dots lead from where a link leads
+			all = append(all, physical(p, links))
+		}
 		p = path.Clean(p)
 		all = append(append(all, p), followed(p, links)...)
 	}
 	return all
+}
+
+// physical is where a path leads element by element.
+func physical(p string, links map[string]string) string {
+	at := "/"
+	for _, e := range strings.Split(p, "/") {
+		at = path.Join(at, e)
+		if to, ok := links[at]; ok {
+			if !path.IsAbs(to) {
+				to = path.Join(path.Dir(at), to)
+			}
+			at = to
+		}
+	}
+	return at
 }
 
 // followed returns where a path or a pattern leads through links of the workspace.

@@ -68,6 +68,13 @@ type local struct{}
 func (local) Facts(script string) (Facts, error) {
 	f := shell.ParseIn(script, workspace, shell.Files{HasLinks: holdsLinks})
 	facts := Facts{Exact: !f.Dynamic && !f.Opaque && !f.Follows, Writes: f.Writes, Reads: f.Reads, Trees: f.Trees, Network: f.Network}
+	for _, list := range []*[]string{&facts.Writes, &facts.Reads, &facts.Trees} {
+		for _, p := range *list {
+			if dots := f.Joined(p); dots != p {
+				*list = append(*list, dots)
+			}
+		}
+	}
 	facts.Either = append(append(facts.Either, f.Operands...), f.Words...)
 	facts.Commands = append(facts.Commands, f.Starts...)
 	facts.Within = append(facts.Within, f.Caches...)

@@ -81,13 +81,17 @@ func isKnown(name string) bool {
 func join(args []word) (string, bool) {
 	texts := make([]string, len(args))
 	for i, w := range args {
-		if !w.known || w.glob {
+		if !w.known || w.glob || quotedHome(w) {
 			return "", false
 		}
 		texts[i] = w.text
 	}
 	return strings.Join(texts, " "), true
 }
+
+// quotedHome reports whether a word may begin with a tilde in quotes, which is no home
+// folder, but becomes one in a text that is read again.
+func quotedHome(w word) bool { return strings.HasPrefix(w.text, "./~") }
 
 func evalText(a *analyser, name string, args []word, sc *scope) {
 	if len(args) > 0 && args[0].known && args[0].text == "--" {
@@ -173,7 +177,7 @@ func (a *analyser) commandText(args []word, sc *scope, name string) {
 		}
 		args = args[1:]
 	}
-	if len(args) == 0 || args[0].shown() == Unknown {
+	if len(args) == 0 || args[0].shown() == Unknown || quotedHome(args[0]) {
 		a.unresolved(sc, name+" -c runs a text that is not known")
 		return
 	}
@@ -236,7 +240,7 @@ func trap(a *analyser, name string, args []word, sc *scope) {
 	if len(args) < 2 || args[0].known && (args[0].text == "-" || args[0].text == "") {
 		return
 	}
-	if !args[0].known {
+	if !args[0].known || quotedHome(args[0]) {
 		a.unresolved(sc.wrapped(name), "a trap whose text is not known")
 		return
 	}

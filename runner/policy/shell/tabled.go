@@ -421,7 +421,7 @@ func (a *analyser) setting(name string, v setting, sc *scope) {
 		}
 		a.touchWord(w, "r", sc)
 	case "script":
-		if !w.known {
+		if !w.known || quotedHome(w) {
 			a.unresolved(sc.wrapped(name), name+" runs a text that is not known")
 			return
 		}

@@ -89,7 +89,9 @@ func (a *analyser) intoFolder(source, target word, g *arguments, sc *scope) {
 	}
 	if source.glob && !source.bound || name == ".." || name == "." || name == "/" {
 		a.write(target.text, sc)
-		return
+		if name == ".." || name == "." || name == "/" {
+			return
+		}
 	}
 	a.write(strings.TrimSuffix(target.text, "/")+"/"+name, sc)
 }
