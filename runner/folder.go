@@ -83,11 +83,14 @@ func (f *folder) clone(ctx context.Context, o *RunOptions, p *plan.Plan, git *v1
 		defer cancel()
 	}
 	var password secret.Value
+	var resolved *event.SecretResolved
 	if git.Auth != nil {
 		var err error
 		if password, err = host.Secret(ctx, "workspace: source.git.auth.password", git.Auth.Password.ValueFrom); err != nil {
 			return nil, err
 		}
+		e := environment.Resolved(git.Auth.Password.ValueFrom, event.SecretResolved{Field: "source.git.auth.password"})
+		resolved = &e
 	}
 	dir := environment.CopyDir(f.dir, f.id, giturl.Name(git.URL))
 	f.created = !f.existed
@@ -97,7 +100,7 @@ func (f *folder) clone(ctx context.Context, o *RunOptions, p *plan.Plan, git *v1
 	if err != nil {
 		return nil, err
 	}
-	return &plan.Repository{Dir: dir, Clone: event.GitClone{URL: git.URL, Ref: git.Ref, Commit: c.Commit}, Notes: c.Notes, Secret: password}, nil
+	return &plan.Repository{Dir: dir, Clone: event.GitClone{URL: git.URL, Ref: git.Ref, Commit: c.Commit}, Notes: c.Notes, Secret: password, Resolved: resolved}, nil
 }
 
 // discardClone removes what a process has left that was killed while it cloned. A run that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -222,7 +223,11 @@ func (r *run) resume() error {
 	if r.damage != nil {
 		warning = damagedEnd(r.damage)
 	}
-	err := r.exec.Resume(event.RunResumed{Isolation: string(r.host.Level()), OuterIsolation: sandbox.OuterIsolation(), Version: r.opts.Version}, warning)
+	resumed := event.RunResumed{Isolation: string(r.host.Level()), OuterIsolation: sandbox.OuterIsolation(), Version: r.opts.Version}
+	if basis := r.plan.Models().Basis(); !reflect.DeepEqual(basis, r.exec.View.Started.Prices) { // another version may know others
+		resumed.Prices = basis
+	}
+	err := r.exec.Resume(resumed, warning)
 	if err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) err
 		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
 		Workspace: recordedFiles(p, files, r.opts),
 		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
-		Version: r.opts.Version, User: r.opts.user(), Parent: r.lineage(), RepositoryPolicies: p.Repository(),
+		Version: r.opts.Version, User: r.opts.user(), Parent: r.lineage(), RepositoryPolicies: p.Repository(), Prices: p.Models().Basis(),
 	}
 	for above := r.parent; above != nil; above = above.parent { // what the run at the top must not change, a copy of its files must not
 		if mode := above.exec.View.Started.Workspace.Apply; mode == string(v1alpha1.ApplyNever) {
@@ -253,6 +253,9 @@ func (r *run) connect(o environment.Options) {
 	recorded := x.View.Started.Workspace
 	if p.Cloned != nil {
 		o.Known = append(o.Known, p.Cloned.Secret)
+		if p.Cloned.Resolved != nil {
+			o.Resolved = append(o.Resolved, *p.Cloned.Resolved)
+		}
 	}
 	if r.parent != nil { // what the parent's tools were given may be in files that both see
 		o.Known = append(o.Known, r.parent.redactor.Load().Values()...)

@@ -95,3 +95,24 @@ type ToolInputEnd struct {
 	// for the loop guard; "?" is a state that could not be determined.
 	Workspace string `json:"workspace,omitempty"`
 }
+
+// ModelPrice is what the tokens of a model cost.
+type ModelPrice struct {
+	// Model by its name in the manifests.
+	Model string `json:"model"`
+	// Source is manifest, catalog (that of this version of agentctl) or free.
+	Source string `json:"source"`
+	TokenRates
+	// Long applies to a request with more than LongAbove tokens of input; absent where
+	// all requests cost the same.
+	LongAbove int64       `json:"longAbove,omitempty"`
+	Long      *TokenRates `json:"long,omitempty"`
+}
+
+// TokenRates are prices in US dollars per million tokens, as decimals.
+type TokenRates struct {
+	Input      string `json:"input"`
+	Output     string `json:"output"`
+	CacheRead  string `json:"cacheRead,omitempty"`
+	CacheWrite string `json:"cacheWrite,omitempty"`
+}

@@ -45,6 +45,20 @@ type RunStarted struct {
 	// RepositoryPolicies are the policies that the repository has brought, as it calls
 	// them. They only tighten.
 	RepositoryPolicies []string `json:"repositoryPolicies,omitempty"`
+	// Prices by which the cost of the run is counted, of the models whose price is known.
+	Prices []ModelPrice `json:"prices,omitempty"`
+	// Audit describes the audit log of the run; absent in runs of earlier versions, which
+	// have none.
+	Audit *AuditLog `json:"audit,omitempty"`
+}
+
+// AuditLog describes the audit log of a run, which is a projection of its journal.
+type AuditLog struct {
+	// Version of the projection.
+	Version int `json:"version"`
+	// Key of the digests in the log, 16 random bytes in hex. Without it a digest does not
+	// confirm a guess of what was digested.
+	Key string `json:"key"`
 }
 
 // Parent is the call that has started a run.
@@ -68,6 +82,8 @@ type RunResumed struct {
 	Isolation      string `json:"isolation"`
 	OuterIsolation string `json:"outerIsolation,omitempty"`
 	Version        string `json:"version"`
+	// Prices as in run.started, of this process.
+	Prices []ModelPrice `json:"prices,omitempty"`
 }
 
 // ToolsDescribed records the functions of a Tool that provides several: each is a tool

@@ -45,6 +45,7 @@ const (
 	TypeWorkspacePatch    Type = "workspace.patch"
 	TypeWorkspaceApplied  Type = "workspace.applied"
 	TypeEgressConnection  Type = "egress.connection"
+	TypeSecretResolved    Type = "secret.resolved"
 	TypeWarning           Type = "warning"
 )
 
@@ -95,6 +96,7 @@ func (ToolsDescribed) Type() Type    { return TypeToolsDescribed }
 func (WorkspacePatch) Type() Type    { return TypeWorkspacePatch }
 func (WorkspaceApplied) Type() Type  { return TypeWorkspaceApplied }
 func (EgressConnection) Type() Type  { return TypeEgressConnection }
+func (SecretResolved) Type() Type    { return TypeSecretResolved }
 func (Warning) Type() Type           { return TypeWarning }
 func (u Unknown) Type() Type         { return u.Of }
 
@@ -137,6 +139,7 @@ func Payloads() []Payload {
 		WorkspacePatch{},
 		WorkspaceApplied{},
 		EgressConnection{},
+		SecretResolved{},
 		Warning{},
 	}
 }

@@ -27,8 +27,9 @@ type WorkspacePatch struct {
 	Error string `json:"error,omitempty"`
 }
 
-// WorkspaceApplied records that a run that has succeeded applied its change to the source
-// folder, as apply: Auto of its Workspace demands.
+// WorkspaceApplied records that the change of a run was applied to the source folder: by the
+// run itself when it has succeeded, as apply: Auto of its Workspace demands, or by a person
+// after its end. The latter follows run.finished.
 type WorkspaceApplied struct {
 	// Source is the folder that has the change now.
 	Source string `json:"source"`
@@ -37,6 +38,11 @@ type WorkspaceApplied struct {
 	// Already is true if the folder had the change before, as after a crash between
 	// the change and this event.
 	Already bool `json:"already,omitempty"`
+	// By is who has applied it after the end of the run, for example "jane@pts/3"; "" is
+	// the run itself.
+	By string `json:"by,omitempty"`
+	// Change is the blob of the change, as in workspace.patch.
+	Change string `json:"change,omitempty"`
 }
 
 // FileChange is one changed file.

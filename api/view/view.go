@@ -57,7 +57,8 @@ type Run struct {
 
 	// Changes the run made to the files, and the blobs that hold them.
 	Changes event.WorkspacePatch
-	// Applied is set when the run has applied its change to the source folder itself.
+	// Applied is set when the run has applied its change to the source folder itself, and
+	// not when a person has done so after its end.
 	Applied *event.WorkspaceApplied
 	// Described are the functions of the Tools that provide several, in order.
 	Described []event.ToolsDescribed
@@ -158,12 +159,14 @@ func (r *Run) apply(e event.Event) error {
 		r.Changes = d
 		r.note(e, message.Part{Type: message.PartPatch, Patch: patch(d)})
 	case event.WorkspaceApplied:
-		r.Applied = &d
+		if r.Finished == nil {
+			r.Applied = &d
+		}
 	case event.ToolsDescribed:
 		r.Described = append(slices.DeleteFunc(r.Described, func(was event.ToolsDescribed) bool { return was.Tool == d.Tool }), d)
 	case event.Warning:
 		r.Warnings = append(r.Warnings, d.Message)
-	case event.EgressConnection, event.Unknown: // of interest to watchers and auditors only
+	case event.EgressConnection, event.SecretResolved, event.Unknown: // of interest to watchers and auditors only
 	default:
 		return r.applyMessage(e)
 	}
@@ -172,7 +175,7 @@ func (r *Run) apply(e event.Event) error {
 
 // expects reports whether an event may come at all at this time.
 func (r *Run) expects(e event.Event) error {
-	switch e.Data.(type) {
+	switch d := e.Data.(type) {
 	case event.RunStarted:
 		if r.Attempt > 0 || r.Finished != nil {
 			return errors.New("the run has begun already")
@@ -183,6 +186,10 @@ func (r *Run) expects(e event.Event) error {
 		}
 	case event.RunFinished, event.Warning, event.Unknown, event.WorkspaceSnapshot, event.WorkspacePatch:
 		return nil // a run that cannot begin is recorded, too
+	case event.WorkspaceApplied: // after the end a person may apply the change
+		if r.Finished != nil && d.By == "" {
+			return errors.New("the run has ended")
+		}
 	default:
 		if r.Finished != nil {
 			return errors.New("the run has ended")

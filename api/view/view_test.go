@@ -190,6 +190,13 @@ func TestNothingComesBeforeTheBeginOrAfterTheEnd(t *testing.T) {
 	}
 }
 
+func TestAChangeThatAPersonAppliesAfterTheEndIsNotOneOfTheRun(t *testing.T) {
+	r := fold(t, conversation...)
+	if err := r.Apply(event.Event{Data: event.WorkspaceApplied{Source: "/src", Files: 1, By: "jane@pts/3"}}); err != nil || r.Applied != nil || r.Phase != Succeeded {
+		t.Errorf("got %v, applied %v, phase %s", err, r.Applied, r.Phase)
+	}
+}
+
 func TestAnAnswerIsCountedOnce(t *testing.T) {
 	r := fold(t, conversation[:12]...)
 	if err := r.Apply(event.Event{Message: "m1", Data: event.ModelResponse{Tokens: message.Usage{Input: 9}}}); err == nil || r.Tokens.Total() != 5 {

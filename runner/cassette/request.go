@@ -81,7 +81,7 @@ func guessed(after []Entry) bool {
 			if strings.HasPrefix(w.Message, Uncounted) {
 				return true
 			}
-		case e.Type() != event.TypeEgressConnection:
+		case e.Type() != event.TypeEgressConnection && e.Type() != event.TypeSecretResolved:
 			return false
 		}
 	}

@@ -31,6 +31,8 @@ type Options struct {
 	Workspace workspace.Spec
 	// Known are secrets that were resolved for the run before.
 	Known []secret.Value
+	// Resolved are the references that were read before, of Known.
+	Resolved []event.SecretResolved
 	// Apply and Retain are what becomes of the change and of the copy at the end; ""
 	// counts as Manual and Always.
 	Apply  v1alpha1.ApplyMode
@@ -101,6 +103,11 @@ func (h *Host) Open(ctx context.Context, o Options) (*Environment, error) {
 		return nil, err
 	}
 	o.OnSecrets(secrets.Redactor)
+	for _, e := range secrets.resolved {
+		if _, err := o.Journal.Append(event.Event{Data: e}); err != nil {
+			return nil, err
+		}
+	}
 	files, err := openFiles(ctx, &o)
 	if err != nil {
 		return nil, unprepared(err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/sandbox"
@@ -26,6 +27,8 @@ type Secrets struct {
 	sources map[string]map[string]string
 	// learns is set where a source may be given further secrets.
 	learns bool
+	// resolved are the references that were read, in order.
+	resolved []event.SecretResolved
 }
 
 // Keys are the API keys of the models by name.
@@ -48,7 +51,7 @@ func (c Keys) Of(m *v1alpha1.Model) (secret.Value, error) {
 func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 	r := secret.Resolver{Exec: h.execute, Stored: keys.Lookup(h.State)}
 	found := Keys{}
-	values := slices.Clone(o.Known)
+	values, resolved := slices.Clone(o.Known), slices.Clone(o.Resolved)
 	for i, m := range o.Models {
 		k := m.Spec.APIKey
 		if k == nil {
@@ -60,7 +63,7 @@ func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 		}
 		found[m.Name] = apiKey{key, err}
 		if err == nil {
-			values = append(values, key)
+			values, resolved = append(values, key), append(resolved, Resolved(k.ValueFrom, event.SecretResolved{Model: m.Name, Field: "spec.apiKey"}))
 		}
 	}
 	env, sources := map[string][]string{}, map[string]map[string]string{}
@@ -78,7 +81,7 @@ func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 				if err != nil {
 					return nil, err
 				}
-				values = append(values, value)
+				values, resolved = append(values, value), append(resolved, Resolved(*v.ValueFrom, event.SecretResolved{Tool: d.Name, Field: fmt.Sprintf("spec.env[%d]", i)}))
 				text = value.Reveal()
 			}
 			env[d.Name] = append(env[d.Name], v.Name+"="+text)
@@ -92,6 +95,7 @@ func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 				sources[d.Name] = map[string]string{}
 			}
 			sources[d.Name][s.Name] = value.Reveal()
+			resolved = append(resolved, Resolved(s.From, event.SecretResolved{Tool: d.Name, Field: s.Field}))
 		}
 	}
 	values = append(values, secret.ProxyPasswords()...)
@@ -100,7 +104,21 @@ func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
 	if learns { // what has a secret may obtain another with it
 		redactor = secret.NewLearner(values...)
 	}
-	return &Secrets{Keys: found, Redactor: redactor, env: env, sources: sources, learns: learns}, nil
+	return &Secrets{Keys: found, Redactor: redactor, env: env, sources: sources, learns: learns, resolved: resolved}, nil
+}
+
+// Resolved is the event of a reference that was read. Of a command only the program is
+// named: its arguments may be confidential.
+func Resolved(from v1alpha1.ValueFrom, e event.SecretResolved) event.SecretResolved {
+	switch {
+	case from.Env != "":
+		e.From, e.Name = "env", from.Env
+	case from.File != "":
+		e.From, e.Name = "file", from.File
+	case len(from.Exec) > 0:
+		e.From, e.Name = "exec", from.Exec[0]
+	}
+	return e
 }
 
 // learn hides a value that a source was given during the run from all that is written.

@@ -22,6 +22,8 @@ type Repository struct {
 	Clone  event.GitClone
 	Notes  []string
 	Secret secret.Value
+	// Resolved is the reference to the secret; nil without one.
+	Resolved *event.SecretResolved
 }
 
 // declared are the files that the manifests name.

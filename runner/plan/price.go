@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/model"
 )
 
@@ -20,6 +22,35 @@ func (m Models) Prices() map[string]model.Price {
 		}
 	}
 	return known
+}
+
+// Basis are the prices by which the cost of a run is counted, as its journal records them.
+func (m Models) Basis() []event.ModelPrice {
+	var basis []event.ModelPrice
+	for _, one := range m.All() {
+		price, ok := m.providers.Price(&one.Spec)
+		if !ok {
+			continue
+		}
+		p := event.ModelPrice{Model: one.Name, Source: "catalog", TokenRates: rates(price.Pricing)}
+		provider, known := m.providers.Of(one.Spec.Provider)
+		switch {
+		case one.Spec.Pricing != nil:
+			p.Source = "manifest"
+		case known && provider.Free:
+			p.Source = "free"
+		}
+		if price.LongAbove > 0 {
+			long := rates(price.Long)
+			p.LongAbove, p.Long = price.LongAbove, &long
+		}
+		basis = append(basis, p)
+	}
+	return basis
+}
+
+func rates(p v1alpha1.Pricing) event.TokenRates {
+	return event.TokenRates{Input: string(p.Input), Output: string(p.Output), CacheRead: string(p.CacheRead), CacheWrite: string(p.CacheWrite)}
 }
 
 // PriceAt returns what the tokens of each model cost at some prices. The zero reference

@@ -54,7 +54,7 @@ func made(e cassette.Entry, after []cassette.Entry) bool {
 	}
 	switch d := e.Data.(type) {
 	case event.RunStarted, event.RunResumed, event.RunFinished, event.ToolsDescribed, event.WorkspaceSnapshot, event.WorkspacePatch, event.WorkspaceApplied,
-		event.EgressConnection, event.Unknown, event.ToolProgress, event.QuestionAsked, event.QuestionAnswered:
+		event.EgressConnection, event.SecretResolved, event.Unknown, event.ToolProgress, event.QuestionAsked, event.QuestionAnswered:
 		return false
 	case event.Warning:
 		if e.Call == "" && e.Message == "" {

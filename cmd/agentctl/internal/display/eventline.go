@@ -89,7 +89,9 @@ func about(e event.Event) string {
 	case event.WorkspacePatch:
 		return join(plural(int64(len(d.Files)+d.Omitted), "changed file"), Line(d.Error))
 	case event.WorkspaceApplied:
-		return join(plural(int64(d.Files), "changed file"), Line(d.Source))
+		return join(plural(int64(d.Files), "changed file"), Line(d.Source), Line(d.By))
+	case event.SecretResolved:
+		return join(Line(d.From+" "+d.Name), Line(d.Model+d.Tool), Line(d.Field))
 	case event.EgressConnection:
 		return join(string(d.Decision), Line(d.Host)+":"+strconv.Itoa(d.Port), Line(d.Rule), Line(d.Error))
 	case event.Unknown:
