@@ -134,7 +134,7 @@ func (w *Writer) replaceHead(b []byte, durable bool) (f *os.File, err error) {
 
 // readAnchor returns the head of a journal. One that is not there, or that a
 // crash of the machine has left empty, is the zero anchor.
-func readAnchor(dir string) (newest anchor, err error) {
+func readAnchor(dir string) (anchor, error) {
 	b, err := readCapped(filepath.Join(dir, anchorFile), 4096)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(b) == 0 {
 		return anchor{}, nil
@@ -142,6 +142,11 @@ func readAnchor(dir string) (newest anchor, err error) {
 	if err != nil {
 		return anchor{}, fmt.Errorf("read head: %w", err)
 	}
+	return parseAnchor(b)
+}
+
+// parseAnchor returns the newest head that the content of head.json names.
+func parseAnchor(b []byte) (newest anchor, err error) {
 	lines := bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n"))
 	for _, line := range lines {
 		var a anchor

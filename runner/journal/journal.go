@@ -114,6 +114,8 @@ type Writer struct {
 	vouched int64
 	running runningHead
 	damage  *CorruptError
+	// wasClosed: nothing was appended since the journal was opened, which was closed before.
+	wasClosed bool
 }
 
 // Create starts the journal of a new run. The folder may exist, but not hold events.
@@ -217,6 +219,7 @@ func (w *Writer) resume(state Report) error {
 		}
 	}
 	w.file, w.day = f, dayOf(last)
+	w.wasClosed = state.Anchored
 	// What an earlier process wrote may still be in the system's memory only.
 	w.commit.touch()
 	return w.takeOverBlobs()
@@ -237,7 +240,8 @@ func (w *Writer) Append(e event.Event) (event.Event, error) {
 	if y := e.Time.Year(); y < 1 || y > 9999 {
 		return event.Event{}, fmt.Errorf("append event: year %d", y)
 	}
-	// First of all, for it may wait and let another caller append.
+	// First of all, for both may wait and let another caller append.
+	w.reopen()
 	if err := w.rotate(e.Time); err != nil {
 		return event.Event{}, w.poison(err)
 	}
@@ -254,6 +258,19 @@ func (w *Writer) Append(e event.Event) (event.Event, error) {
 	w.seq = e.Seq
 	w.commit.touch()
 	return e, nil
+}
+
+// reopen marks the head of a journal that was closed before as that of an open one, before
+// anything is appended: what follows the end of a closed journal was not written by a Writer.
+// If that fails, the head is older than it could be, which is normal.
+func (w *Writer) reopen() {
+	for w.wasClosed && w.commit.running {
+		w.commit.idle.Wait()
+	}
+	if w.wasClosed && w.vouched == 0 && w.err == nil {
+		_ = w.follow(anchor{Seq: w.seq, Hash: w.head, Open: true})
+	}
+	w.wasClosed = false
 }
 
 // write is Options.Write, which must not get away with half of b.

@@ -35,6 +35,10 @@ type CorruptError struct {
 	File    string
 	Line    int
 	Problem string
+	// Offset is the byte in the file, from 0, Expected what belongs there, and Found what is
+	// there instead. Only Check sets them.
+	Offset          int64
+	Expected, Found string
 	// AtEnd: only the end of the journal is damaged, and does not match head.json: Kept
 	// events are left, and Missing ones were cut off. Readers report it after the last
 	// event.

@@ -2,11 +2,13 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -93,7 +95,8 @@ func (t *Tail) turn() error {
 }
 
 // Last returns the newest event of the run in dir without reading the others; a
-// line that is not complete does not count. An end that does not fit head.json is
+// line that is not complete does not count, nor does an event that records what
+// was done with the change of the run later. An end that does not fit head.json is
 // an error.
 func Last(dir string) (event.Event, error) {
 	var e event.Event
@@ -101,10 +104,60 @@ func Last(dir string) (event.Event, error) {
 	if err != nil {
 		return e, err
 	}
+	if isLater(line) {
+		if line, err = lastOfRun(dir); err != nil {
+			return e, err
+		}
+	}
 	if err := e.UnmarshalJSON(line); err != nil {
 		return e, fmt.Errorf("read journal: the last event: %w", err)
 	}
 	return e, nil
+}
+
+// isLater reports whether a line is that of an event which may follow the end of a run.
+func isLater(line []byte) bool {
+	return bytes.Contains(line[:min(len(line), laterRoom)], []byte(typePart+string(event.TypeWorkspaceApplied)+`"`))
+}
+
+// laterRoom is more than the beginning of a line up to its type.
+const laterRoom = 128
+
+// lastOfRun returns the last line of the journal in dir that is of the run itself. It
+// reads whole files: few runs have such events, and few of them.
+func lastOfRun(dir string) ([]byte, error) {
+	files, err := dayFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Backward(files) {
+		line, err := lastOfRunIn(filepath.Join(dir, name))
+		if line != nil || err != nil {
+			return line, err
+		}
+	}
+	return nil, fmt.Errorf("read journal: %w in %s", errNoEvents, dir)
+}
+
+func lastOfRunIn(path string) (found []byte, err error) {
+	f, err := statedir.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	in := bufio.NewReaderSize(f, checkRoom)
+	var buf []byte
+	for {
+		line, err := readLine(in, &buf)
+		switch {
+		case errors.Is(err, io.EOF):
+			return found, nil
+		case err != nil:
+			return nil, fmt.Errorf("read journal: %s: %w", filepath.Base(path), err)
+		case !isLater(line):
+			found = append(found[:0], line...)
+		}
+	}
 }
 
 // Close lets go of the file.

@@ -22,6 +22,8 @@ type Report struct {
 	// Anchored is set when the journal was closed in order and its head is
 	// vouched for. Without it nothing vouches for the very last line.
 	Anchored bool
+	// Vouched is the number of the event that head.json names; 0 is none. Only Check sets it.
+	Vouched int64
 }
 
 // Torn is an incomplete last line.
