@@ -37,7 +37,7 @@ func TestChangesThatCannotBeListedAreAnErrorEverywhere(t *testing.T) {
 		if unknown, ok := errors.AsType[*runs.UnknownError](err); !ok || reason.Of(err) != reason.WorkspaceUnavailable || c == nil || unknown.Dir == "" {
 			t.Errorf("diff: %+v, %v", c, err)
 		}
-		if _, err := runs.Apply(t.Context(), p.state, journal.Latest); reason.Of(err) != reason.WorkspaceUnavailable {
+		if _, err := runs.Apply(t.Context(), runs.ApplyOptions{State: p.state, Ref: journal.Latest, By: "jane@test"}); reason.Of(err) != reason.WorkspaceUnavailable {
 			t.Errorf("apply: %v", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/inbox"
@@ -142,7 +143,7 @@ func seal(ctx context.Context, found journal.Found, v *view.Run) {
 	if report, err := journal.Verify(ctx, found.Dir); err != nil || report.Anchored {
 		return
 	}
-	w, err := journal.Open(ctx, journal.Options{Dir: found.Dir, Run: found.ID})
+	w, _, err := trail.Open(ctx, journal.Options{Dir: found.Dir, Run: found.ID})
 	if err != nil {
 		return
 	}
@@ -188,7 +189,7 @@ func (r *run) reopen(ctx context.Context, found journal.Found, seen *view.Run, o
 	r.policies = policyNames(r.plan.Policies)
 	journaling := r.journaling()
 	journaling.AcceptEnd = true // and a warning reports it
-	j, err := journal.Open(ctx, journaling)
+	j, repaired, err := trail.Open(ctx, journaling)
 	if err != nil {
 		return errors.Join(held(err), r.host.Close())
 	}
@@ -201,7 +202,7 @@ func (r *run) reopen(ctx context.Context, found journal.Found, seen *view.Run, o
 	if err != nil {
 		return errors.Join(err, r.exec.Abandon(ctx, opts.Kill), r.host.Close())
 	}
-	r.damage = j.Damage()
+	r.damage, r.repaired = j.Damage(), repaired
 	return nil
 }
 
@@ -230,6 +231,11 @@ func (r *run) resume() error {
 	err := r.exec.Resume(resumed, warning)
 	if err != nil {
 		return err
+	}
+	if text := r.repaired.Warning(); text != "" {
+		if err := r.exec.Recorder.Record(event.Warning{Message: text}); err != nil {
+			return err
+		}
 	}
 	files := r.plan.Workspace
 	files.Dir, files.From = environment.FilesDir(r.folder.dir, r.folder.id, files.Source, files.Cloned), r.folder.from

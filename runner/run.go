@@ -17,6 +17,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/approval"
+	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
@@ -66,6 +67,8 @@ type run struct {
 	tree      *tree
 	// damage is what is missing at the end of the journal of a resumed run.
 	damage *journal.CorruptError
+	// repaired is what was wrong with its audit log.
+	repaired trail.Repair
 }
 
 // Run executes what the options name. The error is set only when no run was
@@ -136,7 +139,7 @@ func (r *run) begin(ctx context.Context, p *plan.Plan, ahead *environment.Ahead)
 		return err
 	}
 	r.plan, r.redactor, r.policies = p.Lean(), &atomic.Pointer[secret.Redactor]{}, policyNames(p.Policies)
-	j, err := journal.Create(ctx, r.journaling())
+	j, err := trail.Create(ctx, r.journaling())
 	if err != nil {
 		return fmt.Errorf("begin the journal of run %s: %w", r.folder.id, err)
 	}
@@ -178,6 +181,7 @@ func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) err
 		Workspace: recordedFiles(p, files, r.opts),
 		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
 		Version: r.opts.Version, User: r.opts.user(), Parent: r.lineage(), RepositoryPolicies: p.Repository(), Prices: p.Models().Basis(),
+		Audit: trail.Begin(),
 	}
 	for above := r.parent; above != nil; above = above.parent { // what the run at the top must not change, a copy of its files must not
 		if mode := above.exec.View.Started.Workspace.Apply; mode == string(v1alpha1.ApplyNever) {

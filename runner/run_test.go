@@ -167,14 +167,14 @@ func TestRunWorksOnACopyAndAppliesExactlyItsChange(t *testing.T) {
 	}
 
 	write(t, filepath.Join(p.workspace, "b.txt"), "somebody else was here\n")
-	if _, err := runs.Apply(t.Context(), p.state, out.Run.ID); err == nil || !strings.Contains(err.Error(), "b.txt") {
+	if _, err := runs.Apply(t.Context(), runs.ApplyOptions{State: p.state, Ref: out.Run.ID, By: "jane@test"}); err == nil || !strings.Contains(err.Error(), "b.txt") {
 		t.Errorf("applied over a file that has changed since: %v", err)
 	}
 	if b, _ := os.ReadFile(filepath.Join(p.workspace, "a.txt")); string(b) != "one\ntwo\n" {
 		t.Errorf("a refused change left %q", b)
 	}
 	write(t, filepath.Join(p.workspace, "b.txt"), "b\n")
-	applied, err := runs.Apply(t.Context(), p.state, "run/"+out.Run.ID)
+	applied, err := runs.Apply(t.Context(), runs.ApplyOptions{State: p.state, Ref: "run/" + out.Run.ID, By: "jane@test"})
 	if err != nil || applied.Source != p.workspace {
 		t.Fatalf("apply: %+v, %v", applied, err)
 	}
@@ -185,7 +185,7 @@ func TestRunWorksOnACopyAndAppliesExactlyItsChange(t *testing.T) {
 		t.Errorf("b.txt is still there: %v", err)
 	}
 	// Once more nothing is done, and that is no error.
-	if again, err := runs.Apply(t.Context(), p.state, "@latest"); err != nil || !again.Already {
+	if again, err := runs.Apply(t.Context(), runs.ApplyOptions{State: p.state, Ref: "@latest", By: "jane@test"}); err != nil || !again.Already {
 		t.Errorf("applied twice: %+v, %v", again, err)
 	}
 }
@@ -701,7 +701,7 @@ func TestWorkspaces(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.workspace, "new.txt")); err != nil {
 		t.Errorf("in place, but: %v", err)
 	}
-	if _, err := runs.Apply(t.Context(), p.state, out.Run.ID); err == nil {
+	if _, err := runs.Apply(t.Context(), runs.ApplyOptions{State: p.state, Ref: out.Run.ID, By: "jane@test"}); err == nil {
 		t.Error("a run in place was applied")
 	}
 	empty := newPlace(t, agent("tools: [{name: write}]", steps, "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec: {agentRef: {name: worker}, workspace: {strategy: Empty}}\n"), nil)

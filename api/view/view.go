@@ -57,9 +57,10 @@ type Run struct {
 
 	// Changes the run made to the files, and the blobs that hold them.
 	Changes event.WorkspacePatch
-	// Applied is set when the run has applied its change to the source folder itself, and
-	// not when a person has done so after its end.
+	// Applied is set when the run has applied its change to the source folder itself.
 	Applied *event.WorkspaceApplied
+	// AppliedLater counts how often a person has applied it after the end.
+	AppliedLater int
 	// Described are the functions of the Tools that provide several, in order.
 	Described []event.ToolsDescribed
 	// Warnings in order.
@@ -161,6 +162,8 @@ func (r *Run) apply(e event.Event) error {
 	case event.WorkspaceApplied:
 		if r.Finished == nil {
 			r.Applied = &d
+		} else {
+			r.AppliedLater++
 		}
 	case event.ToolsDescribed:
 		r.Described = append(slices.DeleteFunc(r.Described, func(was event.ToolsDescribed) bool { return was.Tool == d.Tool }), d)

@@ -192,7 +192,7 @@ func TestNothingComesBeforeTheBeginOrAfterTheEnd(t *testing.T) {
 
 func TestAChangeThatAPersonAppliesAfterTheEndIsNotOneOfTheRun(t *testing.T) {
 	r := fold(t, conversation...)
-	if err := r.Apply(event.Event{Data: event.WorkspaceApplied{Source: "/src", Files: 1, By: "jane@pts/3"}}); err != nil || r.Applied != nil || r.Phase != Succeeded {
+	if err := r.Apply(event.Event{Data: event.WorkspaceApplied{Source: "/src", Files: 1, By: "jane@pts/3"}}); err != nil || r.Applied != nil || r.AppliedLater != 1 || r.Phase != Succeeded {
 		t.Errorf("got %v, applied %v, phase %s", err, r.Applied, r.Phase)
 	}
 }

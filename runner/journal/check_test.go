@@ -161,13 +161,17 @@ func TestCheckFindsLinesThatWereMoved(t *testing.T) {
 
 func TestCheckFindsFilesThatWereMoved(t *testing.T) {
 	for what, change := range map[string]func(dir, first, last string) error{
-		"the first removed":         func(dir, first, _ string) error { return os.Remove(filepath.Join(dir, first)) },
-		"the last removed":          func(dir, _, last string) error { return os.Remove(filepath.Join(dir, last)) },
-		"the head removed":          func(dir, _, _ string) error { return os.Remove(filepath.Join(dir, anchorFile)) },
-		"the head emptied":          func(dir, _, _ string) error { return os.Truncate(filepath.Join(dir, anchorFile), 0) },
-		"the last emptied":          func(dir, _, last string) error { return os.Truncate(filepath.Join(dir, last), 0) },
-		"an empty one in between":   func(dir, _, _ string) error { return os.WriteFile(filepath.Join(dir, "events-20260503.jsonl"), nil, 0o600) },
-		"the name of another day":   func(dir, _, last string) error { return os.Rename(filepath.Join(dir, last), filepath.Join(dir, "events-20260506.jsonl")) },
+		"the first removed": func(dir, first, _ string) error { return os.Remove(filepath.Join(dir, first)) },
+		"the last removed":  func(dir, _, last string) error { return os.Remove(filepath.Join(dir, last)) },
+		"the head removed":  func(dir, _, _ string) error { return os.Remove(filepath.Join(dir, anchorFile)) },
+		"the head emptied":  func(dir, _, _ string) error { return os.Truncate(filepath.Join(dir, anchorFile), 0) },
+		"the last emptied":  func(dir, _, last string) error { return os.Truncate(filepath.Join(dir, last), 0) },
+		"an empty one in between": func(dir, _, _ string) error {
+			return os.WriteFile(filepath.Join(dir, "events-20260503.jsonl"), nil, 0o600)
+		},
+		"the name of another day": func(dir, _, last string) error {
+			return os.Rename(filepath.Join(dir, last), filepath.Join(dir, "events-20260506.jsonl"))
+		},
 		"the first is a link":       func(dir, first, _ string) error { return relink(filepath.Join(dir, first)) },
 		"a head of another journal": func(dir, _, _ string) error { return os.WriteFile(filepath.Join(dir, anchorFile), otherHead(), 0o600) },
 	} {

@@ -70,6 +70,9 @@ type Options struct {
 	// Blobs are not redacted: a file's content must come back as it was.
 	Redact func(payload []byte) []byte
 
+	// Projection is kept next to the journal. Optional.
+	Projection Projection
+
 	// AcceptEnd has Open continue a journal whose end does not fit its head: it was
 	// cut, or its last line was changed. Writer.Damage reports it.
 	AcceptEnd bool
@@ -79,6 +82,16 @@ type Options struct {
 	// tear or a disk fill up here. Defaults (*os.File).Write and (*os.File).Sync.
 	Write func(f *os.File, b []byte) (int, error)
 	Sync  func(f *os.File) error
+}
+
+// Projection is another form of the journal, which is written with it: the audit log.
+type Projection interface {
+	// Line takes each line after it was written, without its newline; it is valid until Line
+	// returns. An error poisons the Writer: a run does not continue without its projection.
+	Line(text []byte) error
+	// Settle makes what was taken durable, before the journal is closed: next to a journal
+	// that is closed the projection is complete.
+	Settle() error
 }
 
 // ErrEmpty is a run of which no event was kept: it was stopped before it began,
@@ -256,6 +269,11 @@ func (w *Writer) Append(e event.Event) (event.Event, error) {
 		return event.Event{}, w.poison(fmt.Errorf("run %q: write event %d: %w", w.opts.Run, e.Seq, err))
 	}
 	w.seq = e.Seq
+	if p := w.opts.Projection; p != nil {
+		if err := p.Line(w.line[:len(w.line)-1]); err != nil {
+			return event.Event{}, w.poison(fmt.Errorf("run %q: %w", w.opts.Run, err))
+		}
+	}
 	w.commit.touch()
 	return e, nil
 }
@@ -400,6 +418,11 @@ func (w *Writer) Close() error {
 		err := w.err
 		if c := &w.commit; err == nil && c.durable < c.written {
 			err = w.syncAll(w.file, c.files, c.folders)
+		}
+		if p := w.opts.Projection; p != nil {
+			if settled := p.Settle(); err == nil {
+				err = settled
+			}
 		}
 		if err == nil && w.seq > 0 {
 			err = w.writeAnchor(anchor{Seq: w.seq, Hash: w.head})

@@ -33,6 +33,16 @@ func (e *HeldError) Error() string {
 // people and may be that of a holder long gone.
 type lock struct{ flock *flock.Flock }
 
+// Locked calls do while no process writes the journal in dir, and none can begin to. Where
+// one does, the error is a *HeldError.
+func Locked(ctx context.Context, dir, run string, do func() error) error {
+	l, err := acquireLock(ctx, dir, run, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(), l.release())
+}
+
 // patience is how long Open waits for the lock: a process that was killed this
 // very moment keeps it until the system has cleared it away.
 const patience = 500 * time.Millisecond

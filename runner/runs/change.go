@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -86,11 +88,20 @@ func unfinished(v *view.Run) error {
 		WithHint("if it was killed, go on with: agentctl resume run/" + v.ID + " (its files are in " + v.Started.Workspace.Dir + ")")
 }
 
+// ApplyOptions name the run whose change is applied. Ref is required.
+type ApplyOptions struct {
+	// Ref is the run as View takes it, State the folder that holds runs.
+	Ref, State string
+	// By is who applies it, for the journal of the run: for example "jane@pts/3".
+	By string
+}
+
 // Apply makes the recorded change of a run in its source folder: exactly it, all or
 // nothing. It is refused when a file has changed since. If the folder has the change
-// already, Apply does nothing and returns no error.
-func Apply(ctx context.Context, state, ref string) (*Applied, error) {
-	found, v, err := read(ctx, state, ref)
+// already, Apply does nothing and returns no error. The journal of the run records what was
+// done; where it cannot, nothing is done.
+func Apply(ctx context.Context, o ApplyOptions) (_ *Applied, err error) {
+	found, v, err := read(ctx, o.State, o.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +125,44 @@ func Apply(ctx context.Context, state, ref string) (*Applied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
 	}
+	if change.Strategy == v1alpha1.StrategyInPlace {
+		return nil, reason.Usagef("run %s: %w", v.ID, workspace.ErrInPlace)
+	}
+	w, _, err := trail.Open(ctx, journal.Options{Dir: found.Dir, Run: found.ID})
+	if held, ok := errors.AsType[*journal.HeldError](err); ok {
+		return nil, (&reason.UsageError{Err: held}).WithHint("wait until it has ended, then apply the change again")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("change of run %s: it is not applied, because that cannot be recorded: %w", v.ID, err)
+	}
+	defer func() {
+		if closed := w.Close(); err == nil && closed != nil {
+			err = unrecorded(v.ID, closed)
+		}
+	}()
 	source := v.Started.Workspace.Source
 	err = workspace.Apply(ctx, workspace.Application{
 		Source: source, Record: filepath.Join(found.Dir, workspace.ApplyRecord), Change: change, Blobs: Stored(found.Dir),
 	})
 	already := errors.Is(err, workspace.ErrApplied)
-	switch {
-	case errors.Is(err, workspace.ErrInPlace):
-		return nil, reason.Usagef("run %s: %w", v.ID, err)
-	case err != nil && !already:
+	if err != nil && !already {
 		return nil, notApplied(v.ID, err)
 	}
-	return &Applied{Run: v.ID, Source: source, Files: change.Named(), Already: already}, nil
+	a := &Applied{Run: v.ID, Source: source, Files: change.Named(), Already: already}
+	if already && (v.Applied != nil || v.AppliedLater > 0) {
+		return a, nil // which is recorded
+	}
+	_, err = w.Append(event.Event{Data: event.WorkspaceApplied{Source: source, Files: len(a.Files), Already: already, By: cmp.Or(o.By, "unknown"), Change: v.Changes.Change}})
+	if err != nil {
+		return nil, unrecorded(v.ID, err)
+	}
+	return a, nil
+}
+
+// unrecorded is the error of a change that was made and is not in the journal.
+func unrecorded(id string, err error) error {
+	return reason.New(reason.Internal, "the change of run %s is applied, and that is not recorded: %w", id, err).
+		WithHint("remove the cause, then record it with: agentctl apply-changes run/%s", id)
 }
 
 // notApplied is the error of a failed apply, with a suggestion if there is one.

@@ -14,7 +14,7 @@ func TestWhatARunChangedIsToldAtItsEnd(t *testing.T) {
 	k := begun(t, t.TempDir(), "worker-1")
 	changed := func() (diff, apply error) {
 		_, diff = Diff(t.Context(), k.state, k.id)
-		_, apply = Apply(t.Context(), k.state, k.id)
+		_, apply = Apply(t.Context(), ApplyOptions{State: k.state, Ref: k.id, By: "jane@test"})
 		return diff, apply
 	}
 	diff, apply := changed()

@@ -27,7 +27,9 @@ more it does nothing, and the exit code is 0.
 
 One that was killed is undone by the next one before it starts, also after the
 folder was cleaned or restored. Where a file was edited meanwhile, the error says
-what to do.`,
+what to do.
+
+The journal and the audit log of the run record who has applied it.`,
 		Example: `  agentctl diff @latest
   agentctl apply-changes @latest`,
 		GroupID:           groupRun,
@@ -58,7 +60,7 @@ func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) e
 		}
 	})
 	defer signals.stop()
-	applied, err := runs.Apply(ctx, src.state, id)
+	applied, err := runs.Apply(ctx, runs.ApplyOptions{Ref: id, State: src.state, By: who(o.app.In)})
 	if err != nil {
 		return err
 	}
