@@ -381,6 +381,9 @@ func (v *victim) acknowledged(t *testing.T, told []byte, base int64) {
 	if err != nil {
 		t.Fatalf("the journal is damaged: %v", err)
 	}
+	if report.Events > 0 {
+		audited(t, found.Dir, true)
+	}
 	if report.Events < v.seen || report.Events < v.durable {
 		t.Fatalf("%d events are there; %d were seen and %d durable", report.Events, v.seen, v.durable)
 	}
@@ -457,6 +460,7 @@ func (v *victim) check(t *testing.T, out *Outcome, want calm) {
 	if err != nil || report.Torn != nil || !report.Anchored {
 		t.Errorf("journal: %+v, %v", report, err)
 	}
+	audited(t, out.Journal, false)
 	unknown := v.calls(t, out)
 	v.effectsOf(t, out)
 	if left, _ := filepath.Glob(filepath.Join(out.Journal, "workspace", "*.base")); len(left) > 0 {

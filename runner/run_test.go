@@ -108,6 +108,7 @@ func (p place) runWith(ctx context.Context, t *testing.T, change ...func(*RunOpt
 	if err != nil {
 		t.Fatalf("the journal is damaged: %v (%+v)", err, report)
 	}
+	audited(t, out.Journal, false)
 	again, err := runs.View(context.Background(), p.state, "run/"+out.Run.ID)
 	if err != nil {
 		t.Fatal(err)
