@@ -37,7 +37,7 @@ func audited(t *testing.T, dir string, killed bool) {
 			}
 			calls[c.CallID] = c
 		}
-		if line, err = trail.Append(line[:0], r); err != nil {
+		if line, err = audit.Append(line[:0], r); err != nil {
 			return err
 		}
 		return log.Match(line)

@@ -126,6 +126,9 @@ func (r *run) startChild(ctx context.Context, call message.ToolCall, t tool.Task
 		return nil, errors.New("run " + child.folder.id + " was left before its end")
 	}
 	end := endOf(out.Run)
+	if _, end.Head, err = journal.Head(out.Journal); err != nil {
+		return nil, fmt.Errorf("run %s: %w", out.Run.ID, err)
+	}
 	if declared.Workspace == v1alpha1.CopiedWorkspace {
 		end.Changes = execution.CopyChanges(out.Run)
 	}

@@ -5,6 +5,12 @@
 // they returned is in it as keyed digests only.
 package audit
 
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
 // Version of the projection, as event.AuditLog names it.
 const Version = 1
 
@@ -25,6 +31,17 @@ type Record struct {
 	Agent   string  `json:"agent"`
 	Parent  *Parent `json:"parent,omitempty"`
 	Details Details `json:"details"`
+}
+
+// Append appends a record as one line of the log, with its newline.
+func Append(dst []byte, r Record) ([]byte, error) {
+	buf := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return nil, fmt.Errorf("audit record of event %d: %w", r.Seq, err)
+	}
+	return buf.Bytes(), nil
 }
 
 // Parent is the call that has started a run, and the run at the top of the tree.

@@ -31,6 +31,9 @@ type ChildRun struct {
 	// Cost of the answers whose price is known; Unpriced says that some is not.
 	Cost     *Cost `json:"cost,omitempty"`
 	Unpriced bool  `json:"unpriced,omitempty"`
+	// Head is the hash of the last event of its journal: the journal of the run above vouches
+	// for it. "" in runs of earlier versions.
+	Head string `json:"head,omitempty"`
 	// Changes are what it has done to its copy of the files; nil where it had none.
 	Changes *CopyChanges `json:"changes,omitempty"`
 }

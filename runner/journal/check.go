@@ -26,6 +26,8 @@ type Line struct {
 	File   string
 	Number int
 	Offset int64
+	// Prev is the hash of the line before, "" on the first.
+	Prev string
 	// Type of the event, and Text of the line without its newline; both are valid until
 	// visit returns.
 	Type []byte
@@ -98,7 +100,7 @@ func (c *checker) read(ctx context.Context, name string, last bool) error {
 			return fmt.Errorf("read journal %s: %w", name, context.Cause(ctx))
 		}
 		text, err := readLine(in, &buf)
-		at := Line{Seq: c.report.Events + 1, File: name, Number: number, Offset: offset, Text: text}
+		at := Line{Seq: c.report.Events + 1, File: name, Number: number, Offset: offset, Prev: c.report.Head, Text: text}
 		switch {
 		case errors.Is(err, errLineTooLong):
 			return at.damaged(0, fmt.Sprintf("a line of at most %d bytes", MaxLine), "a longer one", "a line is too long")

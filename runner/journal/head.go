@@ -160,6 +160,16 @@ func parseAnchor(b []byte) (newest anchor, err error) {
 	return newest, nil
 }
 
+// Head returns the number and the hash of the last event of a journal that was closed in
+// order; 0 and "" for any other. It reads head.json only.
+func Head(dir string) (seq int64, hash string, err error) {
+	a, err := readAnchor(dir)
+	if err != nil || a.Open {
+		return 0, "", err
+	}
+	return a.Seq, a.Hash, nil
+}
+
 // unsummed reports whether a line is the head of a closed journal as older
 // versions have written it: without a sum.
 func unsummed(line []byte) bool {

@@ -57,7 +57,12 @@ func OpenLog(dir string) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	return &Log{file: f, in: bufio.NewReaderSize(f, 64<<10)}, nil
+	// What is written from now on belongs to events that the caller may not see.
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read the audit log: %w", err), f.Close())
+	}
+	return &Log{file: f, in: bufio.NewReaderSize(io.LimitReader(f, info.Size()), 64<<10)}, nil
 }
 
 // Close lets go of the file.

@@ -10,7 +10,6 @@
 package trail
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -209,15 +208,4 @@ func (p *Projection) Open() []audit.Record {
 		})
 	}
 	return all
-}
-
-// Append appends a record as one line of JSON, with its newline.
-func Append(dst []byte, r audit.Record) ([]byte, error) {
-	buf := bytes.NewBuffer(dst)
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return nil, fmt.Errorf("audit log: record of event %d: %w", r.Seq, err)
-	}
-	return buf.Bytes(), nil
 }

@@ -51,6 +51,25 @@ func members(b []byte, visit func(name string, value []byte) bool) error {
 	}
 }
 
+// elements calls visit with each element of the list that b begins with. What is not a list
+// has none.
+func elements(b []byte, visit func(value []byte)) {
+	i := space(b, 0)
+	if i >= len(b) || b[i] != '[' {
+		return
+	}
+	for i = space(b, i+1); i < len(b) && b[i] != ']'; {
+		n := valueEnd(b[i:])
+		if n == 0 {
+			return
+		}
+		visit(b[i : i+n : i+n])
+		if i = space(b, i+n); i < len(b) && b[i] == ',' {
+			i = space(b, i+1)
+		}
+	}
+}
+
 func space(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++

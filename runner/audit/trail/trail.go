@@ -61,6 +61,14 @@ func Open(ctx context.Context, o journal.Options) (*journal.Writer, Repair, erro
 	return w, r, nil
 }
 
+// Complete adds to the log of a run what a crash has kept from it. The caller holds the lock
+// of its journal.
+func Complete(ctx context.Context, dir string) (Repair, error) {
+	t := New(dir, nil, nil)
+	r, err := t.CatchUp(ctx)
+	return r, errors.Join(err, t.Settle())
+}
+
 // New returns the log of the run in dir. Write and sync are how bytes reach the file and the
 // disk; nil is the system's own way. The log of a journal that is there already is taken up
 // with CatchUp.
@@ -77,7 +85,7 @@ func New(dir string, write func(*os.File, []byte) (int, error), sync func(*os.Fi
 }
 
 func (t *Trail) take(r audit.Record) (err error) {
-	t.buf, err = Append(t.buf, r)
+	t.buf, err = audit.Append(t.buf, r)
 	return err
 }
 
@@ -199,7 +207,7 @@ func (t *Trail) follow(ctx context.Context, log *Log) error {
 	t.buf = t.buf[:0]
 	var one []byte
 	t.projection = NewProjection(func(r audit.Record) (err error) {
-		if one, err = Append(one[:0], r); err != nil {
+		if one, err = audit.Append(one[:0], r); err != nil {
 			return err
 		}
 		if err := log.Match(one); err != nil {
