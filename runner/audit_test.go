@@ -86,9 +86,9 @@ func agrees(t *testing.T, v *view.Run, c *message.ToolPart, got audit.Call) {
 	t.Helper()
 	type said struct {
 		Tool, Step, State, Error, Decision, Rule, Source, Risk, Approval, Child string
-		ExitCode                                                               *int
-		Duration                                                               int64
-		Attempt, Output                                                        int
+		ExitCode                                                                *int
+		Duration                                                                int64
+		Attempt, Output                                                         int
 	}
 	want := said{
 		Tool: c.Tool, Step: fmt.Sprint("step_", v.Step(c.CallID)), State: string(c.State), Error: string(c.Result.Code), Approval: string(c.Approval),

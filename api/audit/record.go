@@ -54,6 +54,21 @@ type Parent struct {
 // Details are what a record says besides. The set of types is closed.
 type Details interface{ details() }
 
+// Kinds returns empty details of every type with the event type of their records: for schemas
+// and tables. That of calls is "tool.".
+func Kinds() []Kind {
+	return []Kind{
+		{"run.started", Started{}}, {"run.resumed", Resumed{}}, {"secret.resolved", Secret{}}, {"message.received", Message{}}, {"tool.", Call{}},
+		{"approval.decided", Approval{}}, {"question.answered", Answer{}}, {"egress.connection", Connection{}}, {"workspace.applied", Applied{}}, {"run.finished", Finished{}},
+	}
+}
+
+// Kind is a type of records.
+type Kind struct {
+	EventType string
+	Details   Details
+}
+
 // Task names the run, as the details of every record do.
 type Task struct {
 	// TaskID is the id of the run.

@@ -130,6 +130,12 @@ type ReceiptVerdict struct {
 	Files   int  `json:"files"`
 }
 
+// Changed reports whether an error is that a journal is not as it was written.
+func Changed(err error) bool {
+	_, changed := errors.AsType[*journal.CorruptError](err)
+	return changed
+}
+
 func (v *Verdict) add(p Problem) { v.Problems = append(v.Problems, p) }
 
 func (v *Verdict) note(format string, args ...any) {

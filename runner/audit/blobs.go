@@ -112,4 +112,3 @@ func blobFile(id string) string {
 func readChange(dir, id string) (*workspace.Change, error) {
 	return workspace.ReadChange(runs.Stored(dir), id)
 }
-

@@ -368,7 +368,9 @@ func policySet(policies, ceilings []json.RawMessage) audit.PolicySet {
 		}
 	}
 	slices.Sort(set.Policies)
-	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[len(hashPrefix)+2*sha256.Size:], b[len(hashPrefix)+2*sha256.Size:]) })
+	slices.SortFunc(lines, func(a, b string) int {
+		return strings.Compare(a[len(hashPrefix)+2*sha256.Size:], b[len(hashPrefix)+2*sha256.Size:])
+	})
 	for _, c := range ceilings {
 		lines = append(lines, hashPrefix+sumOf(c)+"  ceiling\n")
 	}

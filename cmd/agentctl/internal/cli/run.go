@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/audit"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -36,6 +38,8 @@ type runOptions struct {
 	containerd       string
 	failOnDenied     bool
 	record           cassette
+	receipt          string
+	sign             signing
 
 	// For an agent of a control plane.
 	name   string
@@ -75,6 +79,7 @@ run is named on stdout and not waited for.`,
   agentctl run -f agent.yaml -p "Review the last commit." --workspace ~/src/repo
   git diff | agentctl run -f reviewer.yaml -p - -o json
   agentctl run -f manifests/hello --record hello.cassette.jsonl
+  agentctl run -f manifests/hello --receipt receipt.json --receipt-key receipt.key
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
   agentctl run -f manifests/team --policy no-secrets
   agentctl run -f manifests/release-checklist --skill release --input version=v1.2.0
@@ -120,6 +125,9 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	containerd(cmd, &o.containerd)
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
 	record(cmd, &o.record)
+	f.StringVar(&o.receipt, "receipt", "", "`file` for a signed receipt of the run when it has ended, for \"agentctl audit verify\"")
+	_ = cmd.MarkFlagFilename("receipt", "json") // fails only for a flag that is not there
+	o.sign.flags(cmd, "receipt-")
 	f.StringVar(&o.name, "name", "", "with agent/NAME: `name` of the Run (default the agent's with something behind it)")
 	f.BoolVar(&o.detach, "detach", false, "with agent/NAME: name the Run and do not wait for it")
 	o.target.flags(cmd)
@@ -159,9 +167,13 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 	if err != nil {
 		return err
 	}
+	receipt, err := o.receipts(ctx)
+	if err != nil {
+		return err
+	}
 	leave := make(chan struct{})
 	return o.app.show(ctx, showing{
-		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
+		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave, receipt: receipt,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			ro.Stdin = interruptible{ctx, ro.Stdin}
@@ -169,6 +181,31 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 			return runner.Run(ctx, ro)
 		},
 	})
+}
+
+// receipts returns what signs a receipt of the run; nil where none is wanted. The key and the
+// folder of the file are looked at before anything runs.
+func (o *runOptions) receipts(ctx context.Context) (func(context.Context, *runner.Outcome) error, error) {
+	if o.receipt == "" {
+		if o.sign.key != "" || o.sign.program != "" || len(o.sign.args) > 0 || o.sign.public != "" {
+			return nil, usagef("a key without a receipt: name its file with --receipt")
+		}
+		return nil, nil //nolint:nilnil // none is wanted
+	}
+	signer, err := o.sign.open(ctx, "receipt-")
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(filepath.Dir(o.receipt)); err != nil || !info.IsDir() {
+		return nil, usagef("--receipt %s: the folder is not there", o.receipt)
+	}
+	return func(ctx context.Context, out *runner.Outcome) error {
+		text, err := audit.Sign(ctx, out.Journal, signer)
+		if err != nil {
+			return err
+		}
+		return writeReceipt(o.receipt, text)
+	}, nil
 }
 
 // options turns the flags into what the front door takes.

@@ -24,6 +24,8 @@ type showing struct {
 	mute bool
 	// record is the cassette to write, or "".
 	record string
+	// receipt signs a receipt of the run when it has ended; nil: none is wanted.
+	receipt func(ctx context.Context, o *runner.Outcome) error
 	// leave is closed when stdout takes no more events: the run is interrupted, and
 	// can be resumed. nil cancels the run instead.
 	leave chan struct{}
@@ -87,6 +89,14 @@ func (a *app) show(ctx context.Context, s showing) error {
 		}
 	} else if s.record != "" && s.format == display.FormatText {
 		display.Recorded(a.stderr(), s.record)
+	}
+	if s.receipt != nil {
+		if err := s.receipt(context.WithoutCancel(ctx), outcome); err != nil {
+			display.Error(a.stderr(), fmt.Errorf("no receipt: %w", err), display.Advice{Hint: reason.Hint(err)})
+			if code == reason.ExitOK {
+				code = reason.ExitFailed
+			}
+		}
 	}
 	return exit(code)
 }
