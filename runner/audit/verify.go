@@ -126,24 +126,35 @@ func (c *check) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// journal reads the journal and compares the log with it.
+// journal reads the journal and compares the log with it. A line is visited before the chain
+// has vouched for it: what is wrong with its content counts only where the chain is whole.
 func (c *check) journal(ctx context.Context) (journal.Report, bool, error) {
 	p := trail.NewProjection(c.record)
+	var content error
 	report, err := journal.Check(ctx, c.Dir, func(l journal.Line) error {
 		c.bytes += int64(len(l.Text)) + 1
 		if c.Head.Hash != "" && l.Prev == c.Head.Hash {
 			c.anchor = l.Seq - 1
 		}
-		if err := c.refer(l); err != nil {
-			return err
+		if content != nil {
+			return nil
 		}
-		return p.Line(l.Text)
+		if content = c.refer(l); content == nil {
+			content = p.Line(l.Text)
+		}
+		if content != nil {
+			content = located(l, content)
+		}
+		return nil
 	})
 	if c.Head.Hash != "" && report.Head == c.Head.Hash {
 		c.anchor = report.Events
 	}
+	if err == nil && content == nil {
+		content = c.log.End()
+	}
 	if err == nil {
-		err = c.log.End()
+		err = content
 	}
 	if later, ok := errors.AsType[*trail.UnsupportedError](err); ok {
 		return report, false, later
@@ -155,6 +166,17 @@ func (c *check) journal(ctx context.Context) (journal.Report, bool, error) {
 		return report, false, reason.Usagef("%s: %w", c.Dir, err)
 	}
 	return report, p.Kept(), err
+}
+
+// located is what is wrong with the content of a line.
+func located(l journal.Line, err error) error {
+	if _, ok := errors.AsType[*trail.Difference](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*trail.UnsupportedError](err); ok {
+		return err
+	}
+	return &journal.CorruptError{File: l.File, Line: l.Number, Offset: l.Offset, Problem: err.Error(), Expected: "an event of type " + string(l.Type), Found: "other data"}
 }
 
 func (c *check) record(r audit.Record) (err error) {

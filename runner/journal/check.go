@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -282,7 +283,7 @@ func (c *checker) misplaced(want, found int64) string {
 // unchained finds out which of two lines was changed: the one before, or this one, which
 // does not name its hash. What follows knows the hash of this one.
 func (c *checker) unchained(at Line, e event.Event, in *bufio.Reader) error {
-	own, wants := hashLine(at.Text), e.Prev
+	own, wants := hashLine(at.Text), cmp.Or(e.Prev, "no hash")
 	place := int64(max(0, len(at.Text)-prevRoom+len(prevPart)))
 	next := c.following(at, in)
 	switch {

@@ -132,7 +132,7 @@ func completeSchemas(_ *cobra.Command, args []string, _ string) ([]string, cobra
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return append(lowerKinds(), schemaResult, schemaEvent), cobra.ShellCompDirectiveNoFileComp
+	return append(lowerKinds(), schemaResult, schemaEvent, schemaAudit, schemaReceipt), cobra.ShellCompDirectiveNoFileComp
 }
 
 func lowerKinds() []string {
