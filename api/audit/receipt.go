@@ -25,7 +25,7 @@ type Envelope struct {
 
 // Signature is one of an envelope.
 type Signature struct {
-	// KeyID is SHA256: and the digest of the public key (DER, PKIX) in hex; a hint only.
+	// KeyID is the fingerprint of the public key, as ssh-keygen prints it; a hint only.
 	KeyID string `json:"keyid,omitempty"`
 	// Sig is the Ed25519 signature of the pre-authentication encoding, in base64.
 	Sig []byte `json:"sig"`

@@ -213,4 +213,3 @@ func (k *kept) everyFile() (names []string) {
 	}
 	return names
 }
-

@@ -7,7 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
+	"encoding/binary"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -31,14 +31,15 @@ type Signer interface {
 	Sign(ctx context.Context, text []byte) ([]byte, error)
 }
 
-// KeyID is how a receipt names a key: by the digest of its public part.
+// KeyID is how a receipt names a key: by its fingerprint, as ssh-keygen prints it. Verifiers
+// of DSSE that know a key only as a file name it so, and skip signatures of other names.
 func KeyID(key ed25519.PublicKey) string {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return ""
+	var wire []byte
+	for _, part := range []string{"ssh-ed25519", string(key)} {
+		wire = append(binary.BigEndian.AppendUint32(wire, uint32(len(part))), part...) //nolint:gosec // of a few bytes
 	}
-	sum := sha256.Sum256(der)
-	return "SHA256:" + hex.EncodeToString(sum[:])
+	sum := sha256.Sum256(wire)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
 const generate = "openssl genpkey -algorithm ed25519 -out receipt.key && chmod 600 receipt.key && openssl pkey -in receipt.key -pubout -out receipt.pub"
