@@ -120,7 +120,10 @@ func parse(text []byte) (l line, ok bool, err error) {
 		case "time":
 			l.time = unquoted(value)
 		case "type":
-			kind := value[min(1, len(value)) : max(1, len(value))-1]
+			if len(value) < 2 || value[0] != '"' {
+				return false
+			}
+			kind := value[1 : len(value)-1]
 			if ok = matters(kind); ok {
 				l.kind = event.Type(kind)
 			}
