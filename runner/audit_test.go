@@ -1,8 +1,14 @@
 package runner
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,9 +19,13 @@ import (
 	"agentctl.dev/agentctl/api/audit"
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
+	auditdoor "agentctl.dev/agentctl/runner/audit"
 	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/model/modeltest"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 // audited compares the journal of a run with what a Writer writes, its audit log with the
@@ -167,5 +177,89 @@ func TestAResumeCompletesTheAuditLog(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheAuditLogAndTheReceiptHoldNoSecret puts keys wherever one may come to stand.
+func TestTheAuditLogAndTheReceiptHoldNoSecret(t *testing.T) {
+	const key, token = "sk-canary/+0123456789==", "tok canary&9876543210?"
+	forms := func(v string) []string {
+		return []string{
+			v, base64.StdEncoding.EncodeToString([]byte(v)), base64.URLEncoding.EncodeToString([]byte(v)), base64.StdEncoding.EncodeToString([]byte("x" + v)), hex.EncodeToString([]byte(v)),
+			strings.ToUpper(hex.EncodeToString([]byte(v))), url.QueryEscape(v), url.PathEscape(v), strings.ReplaceAll(v, "&", "&amp;"), strings.ReplaceAll(v, "&", `\u0026`),
+		}
+	}
+	said := strings.Join(append(forms(key), forms(token)...), " or ")
+	quoted := func(v any) string { b, _ := json.Marshal(v); return string(b) }
+	call := func(id, tool string, args any) modeltest.Call {
+		return modeltest.Call{ID: id, Tool: tool, Args: quoted(args)}
+	}
+	server := modelServer(t,
+		modeltest.Answer{Text: said, Calls: []modeltest.Call{
+			call("c1", "bash", map[string]any{"command": "cat > said.txt <<'E'\n" + said + "\nE\ncat said.txt; printf '%s\\n' \"$TOKEN\"; printf %s \"$TOKEN\" | base64; printf %s \"$TOKEN\" | od -An -tx1; touch \"f $TOKEN\"", "description": said}),
+			call("c2", "asker", map[string]any{"task_prompt": said, "output_mode": said, "prompt": said}),
+			call("c3", "no-such-"+key, map[string]any{"a": said}),
+			call("c4", "refused", map[string]any{"a": said}),
+			call("c5", "asked", map[string]any{"a": said}),
+		}}.Step(),
+		modeltest.Answer{Text: "done " + said}.Step())
+	keyFile := filepath.Join(t.TempDir(), "key-file")
+	write(t, keyFile, key+"\n")
+	t.Setenv("CANARY_TOKEN", token)
+	tool := func(name, command string) string {
+		return "---\napiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: " + name + "}\nspec:\n  description: A tool.\n  parameters: {type: object}\n  env: [{name: TOKEN, valueFrom: {env: CANARY_TOKEN}}]\n  source: {exec: {command: [sh, -c, " + command + "]}}\n"
+	}
+	p := newPlace(t, "apiVersion: agentctl.dev/v1alpha1\nkind: Agent\nmetadata: {name: a}\nspec:\n  modelRef: {name: first}\n  instructions: \"Never say "+key+".\"\n  tools: [{name: bash}, {name: asker}, {name: refused}, {name: asked}]\n  policyRefs: [{name: p}]\n"+
+		openaiModel("first", server.URL, "apiKey: {valueFrom: {file: "+keyFile+"}}")+
+		"---\napiVersion: agentctl.dev/v1alpha1\nkind: Policy\nmetadata: {name: p}\nspec:\n  rules:\n  - {name: never, match: {tools: [refused]}, action: deny, messageExpression: \"'no: ' + call.args.a\"}\n  - {name: who, match: {tools: [asked]}, action: ask, messageExpression: \"'why: ' + call.args.a\"}\n  - {name: fine, match: {tools: [bash, asker]}, action: allow}\n"+
+		"---\napiVersion: agentctl.dev/v1alpha1\nkind: Tool\nmetadata: {name: bash}\nspec:\n  env: [{name: TOKEN, valueFrom: {env: CANARY_TOKEN}}]\n  source: {builtin: {name: bash}}\n"+
+		tool("asker", "'cat; printenv TOKEN'")+strings.ReplaceAll(tool("refused", "cat")+tool("asked", "cat"), "parameters: {type: object}", "parameters: {type: object, properties: {a: {type: string}}}"), nil)
+	out, err := Run(t.Context(), p.options(func(o *RunOptions) {
+		o.Prompt, o.User = "What is "+said+"?", "jane"
+	}))
+	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+		_ = invalid.Write(t.Output(), 20)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, out, reason.Completed)
+	if len(out.Result().ToolCalls) != 5 || out.Result().ToolCalls[0].State != "completed" {
+		t.Fatalf("the calls did not run: %+v", out.Result().ToolCalls)
+	}
+	applied, err := runs.Apply(t.Context(), runs.ApplyOptions{State: p.state, Ref: out.Run.ID, By: "jane@pts/3"})
+	if err != nil || len(applied.Files) != 2 {
+		t.Fatalf("%+v, %v", applied, err)
+	}
+	audited(t, out.Journal, false)
+	log, err := os.ReadFile(filepath.Join(out.Journal, audit.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := auditdoor.Statement(t.Context(), out.Journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := json.Marshal(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(log, []byte(`"task_prompt":"***`)) || !bytes.Contains(log, []byte("workspace.applied")) || !bytes.Contains(log, []byte(`"secret":"env:CANARY_TOKEN"`)) || len(st.Subject) != 2 {
+		t.Errorf("the log or the receipt lacks what could hold a secret:\n%s\n%s", log, receipt)
+	}
+	for where, text := range map[string][]byte{"the audit log": log, "the receipt": receipt} {
+		found := 0
+		for _, form := range append(forms(key), forms(token)...) {
+			for _, as := range []string{form, quoted(form)[1 : len(quoted(form))-1]} {
+				if found++; bytes.Contains(text, []byte(as)) {
+					t.Errorf("%s holds %s", where, as)
+				}
+			}
+		}
+		for _, part := range []string{"canary/", "0123456789==", "canary&", "9876543210"} {
+			if bytes.Contains(text, []byte(part)) {
+				t.Errorf("%s holds the part %s", where, part)
+			}
+		}
 	}
 }
