@@ -1,10 +1,13 @@
 package audit
 
 import (
+	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +23,36 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// signCommand has the test program sign its standard input with the key file that follows.
+const signCommand = "sign-with"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == signCommand {
+		os.Exit(signStdin(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// signStdin is the program of a signer: it prints the signature as it is, or in base64.
+func signStdin(args []string) int {
+	key, err := ReadKey(context.Background(), args[0])
+	if err != nil {
+		return 1
+	}
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return 1
+	}
+	sig, _ := key.Sign(context.Background(), text) // never fails
+	if len(args) > 1 {
+		sig = []byte(base64.StdEncoding.EncodeToString(sig) + "\n")
+	}
+	_, err = os.Stdout.Write(sig)
+	if err != nil {
+		return 1
+	}
+	return 0
+}
 
 // kept is a run whose process keeps its journal and its audit log.
 type kept struct {

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	intoto "github.com/in-toto/attestation/go/v1"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -114,6 +115,7 @@ func TestAReceiptSaysWhatTheJournalSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	conforms(t, st)
 	p := st.Predicate
 	_, head, err := journal.Head(s.dir)
 	if err != nil || p.Journal.Head.SHA256 != strings.TrimPrefix(head, "sha256:") || p.AuditLog.Digest.SHA256 != sum(string(s.kept.read(logName))) {
@@ -130,6 +132,24 @@ func TestAReceiptSaysWhatTheJournalSays(t *testing.T) {
 	}
 	if p.Changes.Modified != 2 || p.Changes.Deleted != 1 || len(p.Changes.DeletedFiles) != 1 || len(st.Subject) != 2 || st.Subject[0].Digest.SHA256 != sum(files["README.md"]) {
 		t.Errorf("changes %+v, subjects %+v", p.Changes, st.Subject)
+	}
+}
+
+// conforms compares a statement with its published schema.
+func conforms(t *testing.T, st *audit.Statement) {
+	t.Helper()
+	var s jsonschema.Schema
+	var v any
+	b, err := json.Marshal(st)
+	if err = errors.Join(err, json.Unmarshal(b, &v), json.Unmarshal(audit.StatementSchema, &s)); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err == nil {
+		err = resolved.Validate(v)
+	}
+	if err != nil {
+		t.Errorf("%s does not satisfy the schema: %v", b, err)
 	}
 }
 
@@ -503,7 +523,6 @@ func TestAProgramSigns(t *testing.T) {
 	private, _, key := keys(t)
 	k := ended(t)
 	dir := t.TempDir()
-	// What openssl prints is the signature as it is.
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
@@ -511,11 +530,11 @@ func TestAProgramSigns(t *testing.T) {
 		}
 		return path
 	}
-	own := script("own", `cat > "$2/text"; openssl pkeyutl -sign -inkey "$1" -rawin -in "$2/text"`)
-	for what, argv := range map[string][]string{
-		"as it is":  {own, private, dir},
-		"in base64": {script("base64", `cat > "$2/text"; openssl pkeyutl -sign -inkey "$1" -rawin -in "$2/text" | base64`), private, dir},
-	} {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, argv := range map[string][]string{"as it is": {self, signCommand, private}, "in base64": {self, signCommand, private, "base64"}} {
 		text, err := Sign(t.Context(), k.dir, &Program{Argv: argv, Key: key.Public()})
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -539,7 +558,7 @@ func TestAProgramSigns(t *testing.T) {
 		"hangs":                 {[]string{script("hangs", "sleep 1000")}, key.Public(), "no answer within"},
 		"leaves a child":        {[]string{script("child", "sleep 1000 & sleep 1000")}, key.Public(), "no answer within"},
 		"signs nothing":         {[]string{script("zeros", "head -c 64 /dev/zero")}, key.Public(), "not that of the public key"},
-		"has another key":       {[]string{own, private, dir}, other.Public(), "not that of the public key"},
+		"has another key":       {[]string{self, signCommand, private}, other.Public(), "not that of the public key"},
 		"is not there":          {[]string{filepath.Join(dir, "gone")}, key.Public(), "gone"},
 		"is no program":         {[]string{private}, key.Public(), "receipt.key"},
 	} {

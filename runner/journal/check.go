@@ -142,6 +142,9 @@ func (c *checker) line(at Line, in *bufio.Reader) error {
 	at.Type = c.quick(at)
 	if at.Type == nil {
 		e, err := c.slow(at, in)
+		if err != nil && c.head.closed() && at.Seq == c.head.Seq+1 && !c.written() {
+			return at.damaged(0, fmt.Sprintf("the end of the file: the journal was closed with event %d", c.head.Seq), "another line", "bytes follow the end at which the journal was closed")
+		}
 		if err != nil || r.Torn != nil {
 			return err
 		}

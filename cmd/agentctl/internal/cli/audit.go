@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/audit"
 	"agentctl.dev/agentctl/runner/runs"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 func (a *app) auditCmd() *cobra.Command {
@@ -59,8 +60,10 @@ func (t *target) audited(ctx context.Context, word, verb string) ([]string, *sou
 	}
 	src, err := t.locateWord(ctx, word)
 	if err != nil {
-		if dir, also := audit.FindRun(t.app.state, word); also == nil { // one whose events are gone
-			return []string{dir}, nil, nil
+		if state, other := statedir.Find(t.app.state); other == nil {
+			if dir, other := audit.FindRun(state, word); other == nil { // one whose events are gone
+				return []string{dir}, nil, nil
+			}
 		}
 		return nil, nil, err
 	}
