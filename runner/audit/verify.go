@@ -38,6 +38,8 @@ type Head struct {
 type VerifyOptions struct {
 	// Dir is the folder of a run.
 	Dir string
+	// Run is the id that the journal must have; "" is any.
+	Run string
 	// Head must be that of an event of the journal.
 	Head Head
 	// Alone leaves out the runs below.
@@ -222,6 +224,9 @@ func (c *check) ends(report journal.Report, held bool) {
 	if report.Events == 0 {
 		c.v.note("the journal holds no events: the run was stopped before it began")
 	}
+	if c.Run != "" && report.Run != "" && report.Run != c.Run {
+		c.v.add(Problem{Problem: "the journal is that of another run", Expected: c.Run, Found: report.Run})
+	}
 	if c.after != nil {
 		c.v.add(Problem{
 			File: c.after.File, Line: int64(c.after.Number), Byte: c.after.Offset, Problem: fmt.Sprintf("event %d follows the end of the run", c.after.Seq),
@@ -354,7 +359,7 @@ func (c *check) below(ctx context.Context, above map[string]bool) error {
 			continue
 		}
 		head := Head{Hash: child.Head, From: "the journal of run " + c.v.Run}
-		v, err := verify(ctx, VerifyOptions{Dir: dir, Head: head}, above)
+		v, err := verify(ctx, VerifyOptions{Dir: dir, Run: child.Run, Head: head}, above)
 		if err != nil {
 			return err
 		}

@@ -123,7 +123,11 @@ func (o *auditVerifyOptions) verify(cmd *cobra.Command, word string) ([]*audit.V
 	}
 	var all []*audit.Verdict
 	for _, dir := range dirs {
-		v, err := audit.Verify(ctx, audit.VerifyOptions{Dir: dir, Head: head, Alone: len(dirs) > 1})
+		opts := audit.VerifyOptions{Dir: dir, Head: head, Alone: len(dirs) > 1}
+		if src != nil {
+			opts.Run = src.id
+		}
+		v, err := audit.Verify(ctx, opts)
 		if err != nil {
 			return nil, err
 		}
