@@ -132,6 +132,7 @@ func (c *check) run(ctx context.Context) (err error) {
 // has vouched for it: what is wrong with its content counts only where the chain is whole.
 func (c *check) journal(ctx context.Context) (journal.Report, bool, error) {
 	p := trail.NewProjection(c.record)
+	p.OnResults(c.note)
 	var content error
 	report, err := journal.Check(ctx, c.Dir, func(l journal.Line) error {
 		c.bytes += int64(len(l.Text)) + 1
@@ -204,11 +205,14 @@ func (c *check) refer(l journal.Line) error {
 		c.ended = d.Phase != view.Suspended
 	}
 	r, err := trail.Refers(l)
-	if err != nil {
-		return err
-	}
+	c.note(r)
+	return err
+}
+
+// note keeps what an event refers to.
+func (c *check) note(r trail.References) {
 	for _, id := range r.Blobs {
-		c.refs[id] = l.Seq
+		c.refs[id] = r.Seq
 	}
 	if r.Change != "" {
 		c.changes = append(c.changes, r.Change)
@@ -216,7 +220,6 @@ func (c *check) refer(l journal.Line) error {
 	if r.Child != nil && r.Child.Run != "" {
 		c.children = append(c.children, r.Child)
 	}
-	return nil
 }
 
 // ends judges the end of a journal whose chain is whole.

@@ -78,6 +78,7 @@ func (p *Projection) decided(c *call, data []byte) error {
 func (p *Projection) ended(c *call, state message.ToolState, seq int64, data []byte) error {
 	c.State = string(state)
 	var metadata []byte
+	var refs References
 	writes, cut := false, false
 	err := members(data, func(name string, value []byte) bool {
 		switch name {
@@ -94,8 +95,10 @@ func (p *Projection) ended(c *call, state message.ToolState, seq int64, data []b
 			c.Error = unquoted(value)
 		case "blob":
 			cut = true
+			refs.Blobs = append(refs.Blobs, unquoted(value))
 		case "attachments":
 			c.EvidenceRefs = []string{p.event(seq)}
+			refs.files(value)
 		case "durationMicros":
 			var micros int64
 			if json.Unmarshal(value, &micros) == nil {
@@ -106,7 +109,8 @@ func (p *Projection) ended(c *call, state message.ToolState, seq int64, data []b
 		case "metadata":
 			metadata = value
 		case "child":
-			c.ChildRun = childOf(value)
+			refs.Child = child(value)
+			c.ChildRun = refs.Child.Run
 		}
 		return true
 	})
@@ -114,20 +118,13 @@ func (p *Projection) ended(c *call, state message.ToolState, seq int64, data []b
 		c.EvidenceRefs = []string{p.event(seq)}
 	}
 	c.limits(cut)
+	if refs.Seq = seq; p.refers != nil {
+		p.refers(refs)
+	}
 	if len(metadata) > 0 {
 		c.reported(metadata, writes)
 	}
 	return err
-}
-
-func childOf(value []byte) (run string) {
-	_ = members(value, func(name string, value []byte) bool { // what is not an object names none
-		if name == "run" {
-			run = unquoted(value)
-		}
-		return name != "run"
-	})
-	return run
 }
 
 // limits lists the limits that the call has met.

@@ -1,7 +1,6 @@
 package trail
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"agentctl.dev/agentctl/api/audit"
@@ -102,7 +101,7 @@ func (p *Projection) intend(c *call, l line) error {
 // answered makes the record of the end of a question.
 func (p *Projection) answered(c *call, l line) error {
 	var d message.Answer
-	if err := json.Unmarshal(l.data, &d); err != nil {
+	if err := l.decode(&d); err != nil {
 		return err
 	}
 	out := audit.Outcome{State: string(d.State), By: d.By, Scope: string(d.Scope)}

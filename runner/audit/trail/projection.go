@@ -23,6 +23,8 @@ import (
 // Projection makes records from the lines of a journal. See NewProjection.
 type Projection struct {
 	emit func(audit.Record) error
+	// refers is called with what results refer to; nil is not called.
+	refers func(References)
 	// version is that of the log, 0 before the first event and for a run without one.
 	version int
 	mac     hash.Hash
@@ -69,8 +71,8 @@ func (e *UnsupportedError) Error() string {
 // Kept reports whether the run keeps a log: runs of earlier versions do not.
 func (p *Projection) Kept() bool { return p.version > 0 }
 
-// line is the envelope of an event, as it is written. The data is what the line has from
-// there on.
+// line is the envelope of an event, as it is written. The data is what the line has from its
+// data on: where it ends is looked for only if it has to be decoded.
 type line struct {
 	seq                int64
 	time               string
@@ -111,7 +113,7 @@ func (p *Projection) Line(text []byte) error {
 
 // parse reads the envelope. It is false for an event that is not part of the log.
 func parse(text []byte) (l line, ok bool, err error) {
-	err = members(text, func(name string, value []byte) bool {
+	err = membersUntil(text, "data", func(name string, value []byte) bool {
 		switch name {
 		case "seq":
 			for _, d := range value {
@@ -143,6 +145,11 @@ func parse(text []byte) (l line, ok bool, err error) {
 	return l, ok, err
 }
 
+// decode decodes the data.
+func (l *line) decode(into any) error {
+	return json.Unmarshal(l.data[:valueEnd(l.data)], into)
+}
+
 // take applies one event.
 func (p *Projection) take(l line) error {
 	switch l.kind {
@@ -154,7 +161,7 @@ func (p *Projection) take(l line) error {
 		return p.finish(l)
 	case event.TypeStepStart:
 		var d event.StepStart
-		err := json.Unmarshal(l.data, &d)
+		err := l.decode(&d)
 		p.step = d.Step
 		return err
 	case event.TypeModelRequest:

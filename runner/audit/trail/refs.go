@@ -8,6 +8,8 @@ import (
 
 // References are what an event refers to outside of the journal.
 type References struct {
+	// Seq is the number of the event.
+	Seq int64
 	// Blobs by their ids.
 	Blobs []string
 	// Change is the blob of a change, which refers to further blobs; "" for none.
@@ -19,9 +21,14 @@ type References struct {
 // blobScheme begins the URL of a file that is a blob of the run.
 const blobScheme = "blob:"
 
-// Refers returns what the event of a line refers to. Only the types that can refer to
-// something are looked at.
+// OnResults has a projection call see with what the result of each call refers to, which it
+// comes across anyway.
+func (p *Projection) OnResults(see func(References)) { p.refers = see }
+
+// Refers returns what the event of a line refers to, except the result of a call. Only the
+// types that can refer to something are looked at.
 func Refers(l journal.Line) (r References, err error) {
+	r.Seq = l.Seq
 	blob := func(value []byte) {
 		if id := unquoted(value); id != "" {
 			r.Blobs = append(r.Blobs, id)
@@ -64,25 +71,12 @@ func Refers(l journal.Line) (r References, err error) {
 			}
 			return true
 		}
-	case event.TypeToolResult, event.TypeToolError:
-		member = func(name string, value []byte) bool {
-			switch name {
-			case "blob":
-				blob(value)
-			case "attachments":
-				r.files(value)
-			case "child":
-				r.Child = child(value)
-			}
-			return true
-		}
 	default:
 		return r, nil
 	}
-	err = members(l.Text, func(name string, value []byte) bool {
+	err = membersUntil(l.Text, "data", func(name string, value []byte) bool {
 		if name == "data" {
 			_ = members(value, member)
-			return false
 		}
 		return true
 	})

@@ -22,7 +22,7 @@ func (p *Projection) begin(l line) error {
 		Inputs json.RawMessage `json:"inputs"`
 		Files  json.RawMessage `json:"files"`
 	}
-	if err := json.Unmarshal(l.data, &d); err != nil {
+	if err := l.decode(&d); err != nil {
 		return err
 	}
 	s := d.RunStarted
@@ -67,7 +67,7 @@ func withoutUser(text string) string {
 
 func (p *Projection) resume(l line) error {
 	var d event.RunResumed
-	if err := json.Unmarshal(l.data, &d); err != nil {
+	if err := l.decode(&d); err != nil {
 		return err
 	}
 	p.forget(p.message)
@@ -79,7 +79,7 @@ func (p *Projection) resume(l line) error {
 
 func (p *Projection) describe(l line) error {
 	var d event.ToolsDescribed
-	err := json.Unmarshal(l.data, &d)
+	err := l.decode(&d)
 	for _, f := range d.Functions {
 		p.functions[f] = d.Tool
 	}
@@ -88,7 +88,7 @@ func (p *Projection) describe(l line) error {
 
 func (p *Projection) patch(l line) error {
 	var d event.WorkspacePatch
-	if err := json.Unmarshal(l.data, &d); err != nil {
+	if err := l.decode(&d); err != nil {
 		return err
 	}
 	p.changes = changes{seq: l.seq, count: len(d.Files) + d.Omitted, unknown: d.Error != ""}
@@ -106,7 +106,7 @@ func (p *Projection) finish(l line) error {
 		Output json.RawMessage `json:"output"`
 		Cost   *string         `json:"cost"`
 	}
-	if err := json.Unmarshal(l.data, &d); err != nil {
+	if err := l.decode(&d); err != nil {
 		return err
 	}
 	p.forget(p.message)
@@ -161,7 +161,7 @@ func limitsOf(why, text string) []string {
 func (p *Projection) note(l line) error {
 	var d audit.Details
 	var err error
-	read := func(into any) { err = json.Unmarshal(l.data, into) }
+	read := func(into any) { err = l.decode(into) }
 	t := audit.Task{TaskID: p.run}
 	switch l.kind {
 	case event.TypeWorkspaceApplied:

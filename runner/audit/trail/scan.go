@@ -16,6 +16,11 @@ var errShape = errors.New("not a JSON object")
 // brackets alone, which takes a fraction of the time of decoding them: most of a journal is
 // text that the log does not hold.
 func members(b []byte, visit func(name string, value []byte) bool) error {
+	return membersUntil(b, "", visit)
+}
+
+// membersUntil is members that gives the member of a name all that follows, and ends there.
+func membersUntil(b []byte, last string, visit func(name string, value []byte) bool) error {
 	i := space(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return errShape
@@ -34,6 +39,10 @@ func members(b []byte, visit func(name string, value []byte) bool) error {
 			return errShape
 		}
 		i = space(b, i+1)
+		if last != "" && string(name) == last {
+			visit(last, b[min(i, len(b)):])
+			return nil
+		}
 		n = valueEnd(b[min(i, len(b)):])
 		if n == 0 {
 			return errShape
