@@ -35,6 +35,8 @@
 //
 // Programs that execute no run use other packages, and need not link this one:
 //
+//   - audit verifies and exports what runs have recorded, and signs receipts; audit/trail
+//     keeps the audit log of a run next to its journal.
 //   - runs lists, reads and follows the runs of a state folder, answers their questions,
 //     sends them messages and applies their changes.
 //   - pluginkit creates, calls, tests and packs a tool; policy/shellfacts reports what

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -156,5 +157,44 @@ func TestRecordsOfCallsHaveTheFieldsOfCodingAgents(t *testing.T) {
 		if _, ok := got.Details[name]; !ok {
 			t.Errorf("a record has no %s: %s", name, line)
 		}
+	}
+}
+
+// Every field of a record and of a receipt is on the page about them.
+func TestEveryFieldStandsInTheDocs(t *testing.T) {
+	text, err := os.ReadFile("../../docs/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := map[string]bool{}
+	var check func(of reflect.Type)
+	check = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || strings.HasPrefix(of.PkgPath(), "agentctl.dev/agentctl/api/message") {
+			return
+		}
+		for _, f := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous || name == "" || name == "-" {
+				continue
+			}
+			if !regexp.MustCompile(`\b` + name + `\b`).Match(text) {
+				t.Errorf("docs/audit.md does not name %s of %s", name, of)
+			}
+			checked[name] = true
+			check(f.Type)
+		}
+	}
+	for _, k := range audit.Kinds() {
+		check(reflect.TypeOf(k.Details))
+		if !strings.Contains(string(text), "`"+strings.TrimSuffix(k.EventType, ".")) {
+			t.Errorf("docs/audit.md does not name %s", k.EventType)
+		}
+	}
+	check(reflect.TypeFor[audit.Receipt]())
+	if len(checked) < 100 {
+		t.Errorf("%d fields are found: they are looked for wrongly", len(checked))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"agentctl.dev/agentctl/runner/runs"
+	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -110,5 +110,16 @@ func blobFile(id string) string {
 
 // readChange reads a recorded change.
 func readChange(dir, id string) (*workspace.Change, error) {
-	return workspace.ReadChange(runs.Stored(dir), id)
+	return workspace.ReadChange(stored(dir), id)
+}
+
+// stored are the blobs in the folder of a run.
+type stored string
+
+// GetBlob implements workspace.Blobs.
+func (s stored) GetBlob(id string) ([]byte, error) { return journal.ReadBlob(string(s), id) }
+
+// PutBlob implements workspace.Blobs.
+func (stored) PutBlob([]byte) (string, error) {
+	return "", errors.New("what is verified is not written to")
 }
