@@ -58,8 +58,16 @@ type Details interface{ details() }
 // and tables. That of calls is "tool.".
 func Kinds() []Kind {
 	return []Kind{
-		{"run.started", Started{}}, {"run.resumed", Resumed{}}, {"secret.resolved", Secret{}}, {"message.received", Message{}}, {"tool.", Call{}},
-		{"approval.decided", Approval{}}, {"question.answered", Answer{}}, {"egress.connection", Connection{}}, {"workspace.applied", Applied{}}, {"run.finished", Finished{}},
+		{"run.started", Started{}},
+		{"run.resumed", Resumed{}},
+		{"secret.resolved", Secret{}},
+		{"message.received", Message{}},
+		{"tool.", Call{}},
+		{"approval.decided", Approval{}},
+		{"question.answered", Answer{}},
+		{"egress.connection", Connection{}},
+		{"workspace.applied", Applied{}},
+		{"run.finished", Finished{}},
 	}
 }
 

@@ -156,7 +156,7 @@ func (v *Verdict) find(err error) (found bool) {
 		v.add(Problem{File: c.File, Line: int64(c.Line), Byte: c.Offset, Problem: c.Problem, Expected: c.Expected, Found: c.Found})
 		return true
 	}
-	if d, ok := errors.AsType[*trail.Difference](err); ok {
+	if d, ok := errors.AsType[*trail.DifferenceError](err); ok {
 		v.add(Problem{File: logName, Line: d.Line, Byte: d.Offset, Problem: "the audit log is not what the journal says", Expected: d.Expected, Found: d.Found})
 		return true
 	}

@@ -140,7 +140,7 @@ func (c *check) journal(ctx context.Context) (journal.Report, bool, error) {
 			c.anchor = l.Seq - 1
 		}
 		if content != nil {
-			return nil
+			return nil //nolint:nilerr // the first is kept, and the chain is checked to its end
 		}
 		if content = c.refer(l); content == nil {
 			content = p.Line(l.Text)
@@ -173,7 +173,7 @@ func (c *check) journal(ctx context.Context) (journal.Report, bool, error) {
 
 // located is what is wrong with the content of a line.
 func located(l journal.Line, err error) error {
-	if _, ok := errors.AsType[*trail.Difference](err); ok {
+	if _, ok := errors.AsType[*trail.DifferenceError](err); ok {
 		return err
 	}
 	if _, ok := errors.AsType[*trail.UnsupportedError](err); ok {

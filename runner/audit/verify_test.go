@@ -277,7 +277,10 @@ func TestRunsBelowAreVouchedForByTheRunAbove(t *testing.T) {
 	top.turn(allow, "y")
 	in, call := "m9", "call_9"
 	for _, p := range []event.Payload{
-		event.ModelRequest{}, event.ToolInputStart{Tool: "task"}, event.ModelResponse{}, event.ToolInputEnd{Tool: "task", Raw: "{}"},
+		event.ModelRequest{},
+		event.ToolInputStart{Tool: "task"},
+		event.ModelResponse{},
+		event.ToolInputEnd{Tool: "task", Raw: "{}"},
 		event.ToolResult{ToolResult: message.ToolResult{Text: "t", Child: &message.ChildRun{Run: "helper-1", Agent: "helper", Head: head}}},
 	} {
 		top.add(in, call, p)

@@ -72,8 +72,8 @@ type checker struct {
 	dir    string
 	head   headFile
 	visit  func(Line) error
-	// at is the line that is being read, before the one that comes before it.
-	at, before Line
+	// before is the line that was read last.
+	before Line
 	// behind is the first line behind the end at which the journal was closed.
 	behind *Line
 	// named is the hash of the event that head.json names.

@@ -24,8 +24,11 @@ func closedJournal(t *testing.T) Options {
 	w := create(t, o)
 	for i, p := range []event.Payload{
 		event.RunStarted{Agent: "a", Prompt: "go", Isolation: "None", Version: "test"},
-		event.StepStart{Step: 1}, event.ModelRequest{Step: 1, Messages: 1}, event.TextEnd{Text: "a \"quoted\" text,\nof two lines"},
-		event.ModelResponse{Finish: message.FinishStop}, event.Unknown{Of: "hologram.start", Raw: []byte(`{"x":[1]}`)},
+		event.StepStart{Step: 1},
+		event.ModelRequest{Step: 1, Messages: 1},
+		event.TextEnd{Text: "a \"quoted\" text,\nof two lines"},
+		event.ModelResponse{Finish: message.FinishStop},
+		event.Unknown{Of: "hologram.start", Raw: []byte(`{"x":[1]}`)},
 		event.RunFinished{Phase: "Succeeded", Reason: "Completed", Output: "done"},
 	} {
 		if _, err := w.Append(event.Event{Message: fmt.Sprint("m", i), Data: p}); err != nil {

@@ -140,6 +140,7 @@ func (c *call) limits(cut bool) {
 		cut = true
 	case message.CodeLoop:
 		c.Limits = append(c.Limits, "loop_guard")
+	default: // the call failed for another reason, or did not
 	}
 	if cut {
 		c.Limits = append(c.Limits, "output")

@@ -54,8 +54,9 @@ func (p *Projection) ofCall(l line) error {
 		return p.result(c, message.StateCompleted, l)
 	case event.TypeToolError:
 		return p.result(c, message.StateError, l)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // complete takes the arguments of a call that the model has written.

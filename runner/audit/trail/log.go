@@ -35,8 +35,8 @@ type Log struct {
 	Extra int64
 }
 
-// Difference is the first byte of a log that is not as the projection of the journal.
-type Difference struct {
+// DifferenceError is the first byte of a log that is not as the projection of the journal.
+type DifferenceError struct {
 	// Line from 1 and Offset from 0 in the log.
 	Line   int64
 	Offset int64
@@ -44,7 +44,7 @@ type Difference struct {
 	Expected, Found string
 }
 
-func (d *Difference) Error() string {
+func (d *DifferenceError) Error() string {
 	return fmt.Sprintf("%s:%d: byte %d: expected %s, found %s", audit.FileName, d.Line, d.Offset, d.Expected, d.Found)
 }
 
@@ -74,7 +74,7 @@ func (l *Log) Close() error {
 }
 
 // Match compares the next record, one line with its newline, with what the log has. A log
-// that ends before or in it is not different, but incomplete. The error is a *Difference, or
+// that ends before or in it is not different, but incomplete. The error is a *DifferenceError, or
 // that of reading.
 func (l *Log) Match(want []byte) error {
 	if l.Absent || l.Missing > 0 {
@@ -97,7 +97,7 @@ func (l *Log) Match(want []byte) error {
 	for at < min(len(got), len(want)) && got[at] == want[at] {
 		at++
 	}
-	return &Difference{Line: l.Records + 1, Offset: l.Size + int64(at), Expected: shown(want[at:]), Found: shown(got[at:])}
+	return &DifferenceError{Line: l.Records + 1, Offset: l.Size + int64(at), Expected: shown(want[at:]), Found: shown(got[at:])}
 }
 
 // next is the next line with its newline, or what is left with io.EOF.

@@ -91,8 +91,9 @@ func matters(t []byte) bool {
 		event.TypeToolCall, event.TypeToolResult, event.TypeToolError, event.TypeQuestionAnswered, event.TypeToolsDescribed,
 		event.TypeWorkspacePatch, event.TypeWorkspaceApplied, event.TypeEgressConnection, event.TypeSecretResolved:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Line takes the next line of the journal, without its newline.
@@ -180,8 +181,9 @@ func (p *Projection) take(l line) error {
 		return p.patch(l)
 	case event.TypeWorkspaceApplied, event.TypeEgressConnection, event.TypeSecretResolved, event.TypeMessageReceived, event.TypeQuestionAnswered:
 		return p.note(l)
+	default:
+		return p.ofCall(l)
 	}
-	return p.ofCall(l)
 }
 
 // digest is the keyed digest of a JSON value: "" for a run without a key. Without the key of

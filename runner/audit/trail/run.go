@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"agentctl.dev/agentctl/api/audit"
@@ -198,6 +199,8 @@ func (p *Projection) note(l line) error {
 		}
 		read(&e)
 		d = audit.Answer{Task: t, CallID: l.call, QuestionID: e.ID, State: string(e.State), By: e.By, AnswerDigest: p.digest(e.Answer)}
+	default:
+		return nil
 	}
 	if err != nil {
 		return err
@@ -207,10 +210,8 @@ func (p *Projection) note(l line) error {
 
 // give notes that a tool is given a secret; a resume reads it again.
 func (p *Projection) give(tool, secret string) {
-	for _, known := range p.secrets[tool] {
-		if known == secret {
-			return
-		}
+	if slices.Contains(p.secrets[tool], secret) {
+		return
 	}
 	// A record that was made keeps its own list.
 	p.secrets[tool] = append(p.secrets[tool][:len(p.secrets[tool]):len(p.secrets[tool])], secret)

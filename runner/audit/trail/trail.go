@@ -179,7 +179,7 @@ func (t *Trail) CatchUp(ctx context.Context) (r Repair, err error) {
 	}
 	err = t.follow(ctx, log)
 	size := log.Size
-	if _, changed := errors.AsType[*Difference](err); changed {
+	if _, changed := errors.AsType[*DifferenceError](err); changed {
 		_ = log.Close() // it is read again as a new one
 		if r.Kept, err = t.aside(); err == nil {
 			log, size = &Log{Absent: true}, 0

@@ -74,7 +74,7 @@ func verdict(s *Screen, v *verify.Verdict, indent string) string {
 		line("audit log", "%s, %s", plural(l.Records, "record"), Line(l.State))
 	}
 	if r := v.Receipt; r != nil {
-		b.WriteString(receipt(line, v, r))
+		receipt(line, v, r)
 	}
 	for _, n := range v.Notes {
 		line("note", "%s", Line(n))
@@ -86,9 +86,9 @@ func verdict(s *Screen, v *verify.Verdict, indent string) string {
 }
 
 // receipt adds what a receipt was compared with.
-func receipt(line func(what, format string, args ...any), v *verify.Verdict, r *verify.ReceiptVerdict) string {
+func receipt(line func(what, format string, args ...any), v *verify.Verdict, r *verify.ReceiptVerdict) {
 	if !r.Signed {
-		return ""
+		return
 	}
 	line("signed by", "%s", Line(r.KeyID))
 	compared := "not compared"
@@ -99,7 +99,6 @@ func receipt(line func(what, format string, args ...any), v *verify.Verdict, r *
 	if r.Files > 0 {
 		line("files", "%s with the content that the run has left", plural(int64(r.Files), "file"))
 	}
-	return ""
 }
 
 // AuditRecords writes audit records, each when it is there.
