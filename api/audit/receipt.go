@@ -191,6 +191,9 @@ type JournalDigest struct {
 	// Events is the number of the last event, Head the SHA-256 of its line.
 	Events int64  `json:"events"`
 	Head   Digest `json:"head"`
+	// Damaged says that the end of the journal was damaged once, and events were lost, before
+	// a resume continued it.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 // LogDigest identifies the audit log up to the end of the run.

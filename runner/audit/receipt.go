@@ -100,6 +100,9 @@ func (w *collector) line(l journal.Line) error {
 		return err
 	}
 	switch event.Type(l.Type) {
+	case event.TypeWarning:
+		w.r.Journal.Damaged = w.r.Journal.Damaged || bytes.Contains(l.Text, []byte(damagedWarning))
+		return nil
 	case event.TypeRunStarted, event.TypeRunResumed, event.TypeRunFinished, event.TypeModelResponse, event.TypeContextCompaction, event.TypeWorkspacePatch, event.TypeWorkspaceApplied:
 	default:
 		return nil
@@ -206,7 +209,7 @@ func (w *collector) statement() (*audit.Statement, error) {
 	}
 	r.Models, r.PriceBasis, r.Cost, r.Evidence = w.models, w.prices, f.Cost, w.evidence
 	r.Tokens = audit.ReceiptTokens(f.Tokens)
-	r.Journal = audit.JournalDigest{Events: w.seq, Head: audit.Digest{SHA256: strings.TrimPrefix(w.head, hashPrefix)}}
+	r.Journal.Events, r.Journal.Head.SHA256 = w.seq, strings.TrimPrefix(w.head, hashPrefix)
 	if w.projection.Kept() {
 		r.AuditLog = &audit.LogDigest{Records: w.records, Bytes: w.size, Digest: audit.Digest{SHA256: hex.EncodeToString(w.log.Sum(nil))}}
 	}

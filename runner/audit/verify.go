@@ -1,13 +1,13 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +20,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 const logName = audit.FileName
@@ -55,6 +56,10 @@ func Verify(ctx context.Context, o VerifyOptions) (*Verdict, error) {
 	return verify(ctx, o, map[string]bool{})
 }
 
+// damagedWarning begins the warning of a run that was continued although the end of its
+// journal was damaged (runs.Damaged).
+const damagedWarning = `"message":"JournalDamaged: `
+
 // maxDepth of a tree of runs is above what any has.
 const maxDepth = 64
 
@@ -86,6 +91,7 @@ type check struct {
 	after    *journal.Line
 	refs     map[string]int64
 	changes  []string
+	damaged  []int64
 	children []*message.ChildRun
 	blobs    blobs
 }
@@ -93,7 +99,12 @@ type check struct {
 func (c *check) run(ctx context.Context) (err error) {
 	c.refs, c.blobs.dir = map[string]int64{}, c.Dir
 	// The log first: what it says is in the journal already.
-	if c.log, err = trail.OpenLog(c.Dir); err != nil {
+	c.log, err = trail.OpenLog(c.Dir)
+	if errors.Is(err, statedir.ErrNotRegular) {
+		c.v.add(Problem{File: logName, Problem: "the audit log is not a regular file", Expected: "a file", Found: "something else"})
+		c.log, err = &trail.Log{Absent: true}, nil
+	}
+	if err != nil {
 		return err
 	}
 	defer c.log.Close() //nolint:errcheck // nothing was written
@@ -193,6 +204,9 @@ func (c *check) record(r audit.Record) (err error) {
 // refer notes what an event refers to, and what comes behind the end of the run.
 func (c *check) refer(l journal.Line) error {
 	kind := event.Type(l.Type)
+	if kind == event.TypeWarning && bytes.Contains(l.Text, []byte(damagedWarning)) {
+		c.damaged = append(c.damaged, l.Seq)
+	}
 	if c.ended && c.after == nil && kind != event.TypeWorkspaceApplied {
 		c.after = &journal.Line{Seq: l.Seq, File: l.File, Number: l.Number, Offset: l.Offset, Type: slices.Clone(l.Type)}
 	}
@@ -235,6 +249,12 @@ func (c *check) ends(report journal.Report, held bool) {
 			File: c.after.File, Line: int64(c.after.Number), Byte: c.after.Offset, Problem: fmt.Sprintf("event %d follows the end of the run", c.after.Seq),
 			Expected: "nothing, or " + string(event.TypeWorkspaceApplied), Found: string(c.after.Type),
 		})
+	}
+	for _, seq := range c.damaged {
+		c.v.note("event %d reports that the end of the journal was damaged: events before it are lost", seq)
+	}
+	if kept, _ := filepath.Glob(filepath.Join(c.Dir, trail.Aside)); len(kept) > 0 {
+		c.v.note("%s: an audit log that was changed, and made again by a resume", filepath.Base(kept[0]))
 	}
 	if !report.Anchored && !held && report.Events > 0 {
 		c.v.note("the journal was not closed: head.json vouches for the events up to %d of %d", report.Vouched, report.Events)
@@ -357,7 +377,7 @@ func (c *check) below(ctx context.Context, above map[string]bool) error {
 	defer delete(above, c.Dir)
 	for _, child := range c.children {
 		dir := filepath.Join(filepath.Dir(c.Dir), filepath.Base(child.Run))
-		if _, err := os.Stat(dir); err != nil {
+		if !isRun(dir) {
 			c.v.note("run %s, which a call has started, is not next to this one: it was not looked at", child.Run)
 			continue
 		}

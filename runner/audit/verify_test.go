@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/runs"
 )
 
 func TestARunIsAsItWasWritten(t *testing.T) {
@@ -363,5 +365,27 @@ func TestALogOfALaterVersionIsNotJudged(t *testing.T) {
 	}
 	if v, err := Verify(t.Context(), VerifyOptions{Dir: o.Dir}); err == nil || !strings.Contains(err.Error(), "version 9") {
 		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+func TestWhatAResumeHadToRepairIsNoted(t *testing.T) {
+	k := begin(t, t.TempDir(), "worker-1", nil)
+	k.add("", "", event.Warning{Message: runs.Damaged + ": the end of the journal of this run is damaged"})
+	k.end()
+	k.write("audit.changed-1.jsonl", []byte("{}\n"))
+	v := k.verify()
+	st, err := Statement(t.Context(), k.dir)
+	if !v.OK || len(v.Notes) != 2 || err != nil || !st.Predicate.Journal.Damaged {
+		t.Errorf("got %+v, %+v, %v", v, st, err)
+	}
+}
+
+func TestALinkIsNotTheAuditLog(t *testing.T) {
+	k := ended(t).copied()
+	if err := errors.Join(os.Rename(k.path(logName), k.path("kept")), os.Symlink("kept", k.path(logName))); err != nil {
+		t.Fatal(err)
+	}
+	if v := k.verify(); v.OK || v.Problems[0].File != logName {
+		t.Errorf("got %+v", v)
 	}
 }

@@ -85,6 +85,9 @@ type checker struct {
 
 func (c *checker) read(ctx context.Context, name string, last bool) error {
 	f, err := statedir.OpenFile(filepath.Join(c.dir, name), os.O_RDONLY)
+	if errors.Is(err, statedir.ErrNotRegular) {
+		return &CorruptError{File: name, Problem: "it is not a regular file", Expected: "a file", Found: "something else"}
+	}
 	if err != nil {
 		return fmt.Errorf("read journal: %w", err)
 	}
@@ -413,6 +416,9 @@ func readHead(dir string) (headFile, error) {
 	raw, err := readCapped(filepath.Join(dir, anchorFile), 4096)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(raw) == 0 {
 		return headFile{}, nil
+	}
+	if errors.Is(err, statedir.ErrNotRegular) {
+		return headFile{}, headDamaged("a file", "something else", "it is not a regular file", 0, 0)
 	}
 	if err != nil {
 		return headFile{}, fmt.Errorf("read head: %w", err)

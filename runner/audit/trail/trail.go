@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"agentctl.dev/agentctl/api/audit"
 	"agentctl.dev/agentctl/api/event"
@@ -239,13 +241,16 @@ func (t *Trail) follow(ctx context.Context, log *Log) error {
 	return log.End()
 }
 
+// Aside matches the names of logs that were changed, and made again.
+const Aside = "audit.changed-*.jsonl"
+
 // maxAside is how many changed logs are kept.
 const maxAside = 100
 
 // aside moves the log to where nothing else is.
 func (t *Trail) aside() (string, error) {
 	for n := 1; n <= maxAside; n++ {
-		name := fmt.Sprintf("audit.changed-%d.jsonl", n)
+		name := strings.Replace(Aside, "*", strconv.Itoa(n), 1)
 		to := filepath.Join(t.dir, name)
 		if _, err := os.Lstat(to); err == nil {
 			continue
