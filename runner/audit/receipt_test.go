@@ -535,7 +535,7 @@ func TestAProgramSigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, argv := range map[string][]string{"as it is": {self, signCommand, private}, "in base64": {self, signCommand, private, "base64"}} {
-		text, err := Sign(t.Context(), k.dir, &Program{Argv: argv, Key: key.Public()})
+		text, err := Sign(t.Context(), k.dir, &Program{Argv: argv, Key: key.Public(), Timeout: time.Minute})
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue
@@ -563,13 +563,13 @@ func TestAProgramSigns(t *testing.T) {
 		"is no program":         {[]string{private}, key.Public(), "receipt.key"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			start := time.Now()
-			text, err := Sign(t.Context(), k.dir, &Program{Argv: c.argv, Key: c.key, Timeout: 500 * time.Millisecond})
+			limit := time.Minute
+			if c.says == "no answer within" {
+				limit = 500 * time.Millisecond
+			}
+			text, err := Sign(t.Context(), k.dir, &Program{Argv: c.argv, Key: c.key, Timeout: limit})
 			if err == nil || text != nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v", err)
-			}
-			if took := time.Since(start); took > 30*time.Second {
-				t.Errorf("it took %s", took)
 			}
 		})
 	}
