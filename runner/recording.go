@@ -205,9 +205,6 @@ func attachedBlobs(dir string, files []message.File, redactor *secret.Redactor) 
 // recordedEvents are the events of a journal without secrets.
 func recordedEvents(ctx context.Context, dir string, redactor *secret.Redactor) (events []event.Event, err error) {
 	for e, err := range journal.Read(ctx, dir, 0) {
-		if applied, ok := e.Data.(event.WorkspaceApplied); ok && applied.By != "" {
-			continue // what a person did when the run had ended
-		}
 		if err == nil {
 			e, err = cleaned(e, redactor)
 		}
@@ -215,6 +212,13 @@ func recordedEvents(ctx context.Context, dir string, redactor *secret.Redactor) 
 			return nil, err
 		}
 		events = append(events, e)
+	}
+	for len(events) > 0 { // what a person did when the run had ended
+		applied, ok := events[len(events)-1].Data.(event.WorkspaceApplied)
+		if !ok || applied.By == "" {
+			break
+		}
+		events = events[:len(events)-1]
 	}
 	return events, nil
 }

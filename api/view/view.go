@@ -59,7 +59,8 @@ type Run struct {
 	Changes event.WorkspacePatch
 	// Applied is set when the run has applied its change to the source folder itself.
 	Applied *event.WorkspaceApplied
-	// AppliedLater counts how often a person has applied it after the end.
+	// AppliedLater counts how often a person has applied it, while the run was suspended or
+	// after its end.
 	AppliedLater int
 	// Described are the functions of the Tools that provide several, in order.
 	Described []event.ToolsDescribed
@@ -160,7 +161,7 @@ func (r *Run) apply(e event.Event) error {
 		r.Changes = d
 		r.note(e, message.Part{Type: message.PartPatch, Patch: patch(d)})
 	case event.WorkspaceApplied:
-		if r.Finished == nil {
+		if d.By == "" {
 			r.Applied = &d
 		} else {
 			r.AppliedLater++

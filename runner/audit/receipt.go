@@ -126,7 +126,7 @@ func (w *collector) line(l journal.Line) error {
 	case event.WorkspacePatch:
 		w.patch = d
 	case event.WorkspaceApplied:
-		w.applied = true
+		w.applied = w.applied || d.By == ""
 	case event.RunFinished:
 		if w.phase = d.Phase; d.Phase == view.Suspended {
 			return nil
