@@ -109,6 +109,17 @@ func editorSchema(s map[string]any) map[string]any {
 // closeObject says about an object what the CRD says by pruning: fields that
 // are not declared do not exist, except where unknown ones are kept.
 func closeObject(out, s map[string]any) {
+	if alternative(s) {
+		mapping := map[string]any{"type": "object", "additionalProperties": false}
+		for _, key := range []string{"properties", "required"} {
+			if v, ok := out[key]; ok {
+				mapping[key] = v
+				delete(out, key)
+			}
+		}
+		out["anyOf"] = []any{map[string]any{"type": "string"}, mapping}
+		return
+	}
 	if s["x-kubernetes-preserve-unknown-fields"] == true {
 		out["type"] = "object"
 		out["additionalProperties"] = true
@@ -120,6 +131,10 @@ func closeObject(out, s map[string]any) {
 		out["type"] = []any{s["type"], "null"}
 	}
 }
+
+// alternative reports whether a value is a text or a mapping. A structural schema has no
+// type then, and describes the mapping.
+func alternative(s map[string]any) bool { return s["type"] == nil && s["properties"] != nil }
 
 // reflow joins the lines of a paragraph, which are as wide as Go comments.
 func reflow(text string) string {

@@ -35,6 +35,16 @@ spec:
 status: {observedGeneration: 3}
 `
 
+// goodTest has expectations of both forms: a text, and a mapping.
+const goodTest = `
+apiVersion: agentctl.dev/v1alpha1
+kind: Test
+metadata: {name: works}
+spec:
+  agentRef: {name: reviewer}
+  expect: [size(calls) == 1, {name: ends, expression: result.exitCode == 0}]
+`
+
 func TestEditorSchemaMarksMistakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
@@ -55,6 +65,9 @@ func TestEditorSchemaMarksMistakes(t *testing.T) {
 		"nameless":  {"a manifest without a name", "Agent", strings.Replace(goodAgent, "name: reviewer,", "", 1), "metadata"},
 		"mapvalue":  {"a value of a map outside the list", "Tool", strings.Replace(goodTool, "Destination", "Somewhere", 1), "arguments"},
 		"noversion": {"a manifest without apiVersion", "Agent", strings.Replace(goodAgent, "apiVersion:", "version:", 1), "apiVersion"},
+		"test":      {"a text and a mapping are two forms of one value", "Test", goodTest, ""},
+		"neither":   {"a number is neither of the two", "Test", strings.Replace(goodTest, "size(calls) == 1", "1", 1), "expect"},
+		"form":      {"and the mapping has no other fields", "Test", strings.Replace(goodTest, "name: ends", "nmae: ends", 1), "expect"},
 		"sources":   {"two sources in one Tool", "Tool", strings.Replace(goodTool, "source: {", "source: {builtin: {name: bash}, ", 1), "source"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -166,6 +166,9 @@ func typeName(schema map[string]any) string {
 	if schema["x-kubernetes-int-or-string"] == true {
 		return "Quantity"
 	}
+	if alternative(schema) {
+		return "string|Object"
+	}
 	if schema["x-kubernetes-preserve-unknown-fields"] == true {
 		return "any"
 	}

@@ -86,6 +86,16 @@ func TestEveryFieldOfEverySpecIsDescribed(t *testing.T) {
 	}
 }
 
+func TestATextOrAMappingIsExplainedAsBoth(t *testing.T) {
+	e, err := Explain("test.spec.expect", false)
+	if err != nil || e.Field.Type != "[]string|Object" || len(e.Field.Fields) != 3 {
+		t.Errorf("%+v, %v: want a list of texts or mappings, and the fields of these", e, err)
+	}
+	if e, err = Explain("test.spec.cases.expect.message", false); err != nil || e.Field.Type != "string" {
+		t.Errorf("%+v, %v: want a field of the mapping", e, err)
+	}
+}
+
 func TestBoundsAreWords(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"minimum":1,"maximum":8}`:             "1 to 8",

@@ -12,6 +12,7 @@ var bundle = [...]entry{
 	{kind: "Workspace", plural: "workspaces", singular: "workspace", shortNames: []string{"ws"}, categories: []string{"agentctl"}, schema: workspaceSchema},
 	{kind: "Run", plural: "runs", singular: "run", shortNames: []string(nil), categories: []string{"agentctl", "all"}, schema: runSchema},
 	{kind: "Approval", plural: "approvals", singular: "approval", shortNames: []string{"appr"}, categories: []string{"agentctl"}, schema: approvalSchema},
+	{kind: "Test", plural: "tests", singular: "test", shortNames: []string(nil), categories: []string{"agentctl"}, schema: testSchema},
 }
 
 const agentSchema = `{"description":"Agent declares the instructions and the model of an agent, the tools it may be\noffered, the policies that judge its calls, and its limits.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
@@ -602,3 +603,81 @@ const approvalSchema = `{"description":"Approval is a call of a run that waits f
 	`"takenAt":{"description":"TakenAt is when the run took the decision; its journal records it.","format":"date-time","type":"string"}},` +
 	`"type":"object"}},` +
 	`"required":["spec"],"type":"object","x-kubernetes-validations":[{"message":"a decision does not change","reason":"FieldValueForbidden","rule":"!has(oldSelf.status) || !has(oldSelf.status.decision) || (has(self.status) \u0026\u0026 has(self.status.decision) \u0026\u0026 self.status.decision == oldSelf.status.decision \u0026\u0026 has(self.status.scope) == has(oldSelf.status.scope) \u0026\u0026 (!has(self.status.scope) || self.status.scope == oldSelf.status.scope) \u0026\u0026 has(self.status.by) == has(oldSelf.status.by) \u0026\u0026 (!has(self.status.by) || self.status.by == oldSelf.status.by) \u0026\u0026 has(self.status.answer) == has(oldSelf.status.answer) \u0026\u0026 (!has(self.status.answer) || self.status.answer == oldSelf.status.answer) \u0026\u0026 (has(self.status.endRun) \u0026\u0026 self.status.endRun) == (has(oldSelf.status.endRun) \u0026\u0026 oldSelf.status.endRun))"}]}`
+
+const testSchema = `{"description":"Test is a run of an agent with a scripted or recorded model on files of its own, and\nwhat has to be true of it. agentctl test carries it out; a control plane only reports\nwhether it could be.","properties":{"apiVersion":{"description":"APIVersion defines the versioned schema of this representation of an object.\nServers should convert recognized schemas to the latest internal value, and\nmay reject unrecognized values.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources","type":"string"},` +
+	`"kind":{"description":"Kind is a string value representing the REST resource this object represents.\nServers may infer this from the endpoint the client submits requests to.\nCannot be updated.\nIn CamelCase.\nMore info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds","type":"string"},` +
+	`"metadata":{"type":"object"},` +
+	`"spec":{"description":"TestSpec declares a run, and what has to be true of it. With cases it is what they\nhave in common.","properties":{"agentRef":{"description":"AgentRef names the agent. Required.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"approvals":{"description":"Approvals answer the questions of the run; the first entry that selects a question\ncounts. One that none selects is not answered: spec.approvals.onAsk of the agent\ncounts, and Wait has expired at once.","items":{"description":"TestApproval answers the questions that it selects: whether a call may run, or what a\nrunning call asks, as the tool question does.","properties":{"answer":{"description":"Answer is Approve or Reject. Required.","enum":["Approve","Reject"],"type":"string"},` +
+	`"reason":{"description":"Reason of a rejection, which the model reads.","maxLength":1024,"type":"string"},` +
+	`"rule":{"description":"Rule that asks, as POLICY/RULE. Default: any.","maxLength":512,"type":"string"},` +
+	`"text":{"description":"Text is the answer to what a running call asks: one of its options, or any text\nwhere it has none.","maxLength":4096,"type":"string"},` +
+	`"tool":{"description":"Tool by its call name. Default: any; but a call that cannot be undone (risk R3) is\napproved only by an entry that names its tool.","pattern":"^[A-Za-z0-9_-]{1,64}$","type":"string"},` +
+	`"when":{"description":"When is a CEL condition over agent, tool, args, rule and message, which is the text\nof the question. Default: true. Example: \"args.command.startsWith('git push')\".","maxLength":4096,"type":"string"}},` +
+	`"required":["answer"],"type":"object"},` +
+	`"maxItems":64,"type":"array"},` +
+	`"cases":{"description":"Cases are runs that differ from each other in what each entry gives. Default: one.","items":{"description":"TestCase is one run of a Test. What it leaves out is that of the Test.","properties":{"approvals":{"description":"Approvals replace those of the Test.","items":{"description":"TestApproval answers the questions that it selects: whether a call may run, or what a\nrunning call asks, as the tool question does.","properties":{"answer":{"description":"Answer is Approve or Reject. Required.","enum":["Approve","Reject"],"type":"string"},` +
+	`"reason":{"description":"Reason of a rejection, which the model reads.","maxLength":1024,"type":"string"},` +
+	`"rule":{"description":"Rule that asks, as POLICY/RULE. Default: any.","maxLength":512,"type":"string"},` +
+	`"text":{"description":"Text is the answer to what a running call asks: one of its options, or any text\nwhere it has none.","maxLength":4096,"type":"string"},` +
+	`"tool":{"description":"Tool by its call name. Default: any; but a call that cannot be undone (risk R3) is\napproved only by an entry that names its tool.","pattern":"^[A-Za-z0-9_-]{1,64}$","type":"string"},` +
+	`"when":{"description":"When is a CEL condition over agent, tool, args, rule and message, which is the text\nof the question. Default: true. Example: \"args.command.startsWith('git push')\".","maxLength":4096,"type":"string"}},` +
+	`"required":["answer"],"type":"object"},` +
+	`"maxItems":64,"type":"array"},` +
+	`"expect":{"description":"Expect replaces that of the Test.","items":{"description":"Expectation is a CEL expression that has to be true. In a manifest it is the expression\nalone, or a mapping.","properties":{"expression":{"description":"Expression in CEL. Required. Example: \"result.output.contains('done')\".","maxLength":16384,"minLength":1,"type":"string"},` +
+	`"message":{"description":"Message says what is wrong where it is false.","maxLength":1024,"type":"string"},` +
+	`"name":{"description":"Name by which reports call it. Default: the expression.","maxLength":253,"type":"string"}},` +
+	`"required":["expression"],"x-kubernetes-preserve-unknown-fields":true},` +
+	`"maxItems":64,"type":"array"},` +
+	`"inputs":{"description":"Inputs replace single inputs of the Test.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"modelRef":{"description":"ModelRef replaces that of the Test.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"name":{"description":"Name of the case, by which agentctl test TEST/CASE selects it. Required.","maxLength":253,"pattern":"^[^/[:cntrl:]]+$","type":"string"},` +
+	`"prompt":{"description":"Prompt replaces that of the Test.","maxLength":1048576,"type":"string"},` +
+	`"record":{"description":"Record is the cassette of the case. A cassette holds one run, so no two cases share\none.","maxLength":4096,"minLength":1,"type":"string"},` +
+	`"workspace":{"description":"Workspace replaces that of the Test.","properties":{"commit":{"description":"Commit is the message of a commit: the folder is then a git repository with this one\ncommit, which holds all files. Its author and its time are the same each time.","maxLength":1024,"minLength":1,"type":"string"},` +
+	`"files":{"additionalProperties":{"type":"string"},` +
+	`"description":"Files are texts by their path in the folder, besides those of source, or in place\nof them. Example: {README.md: \"# Title\\n\"}.","maxProperties":256,"type":"object"},` +
+	`"source":{"description":"Source is a folder that is copied.","properties":{"path":{"description":"Path of the folder, relative to the manifest. Required.","maxLength":4096,"minLength":1,"type":"string"}},` +
+	`"required":["path"],"type":"object"}},` +
+	`"type":"object"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"maxItems":256,"type":"array","x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map"},` +
+	`"expect":{"description":"Expect lists CEL expressions that have to be true when the run has ended, over\nresult, calls, decisions, files, events, children, prompt and inputs. An entry is\nthe expression, or a mapping with a name and a message beside it. Unless one\nreads result.phase, result.reason or result.exitCode, the run has to succeed, too.","items":{"description":"Expectation is a CEL expression that has to be true. In a manifest it is the expression\nalone, or a mapping.","properties":{"expression":{"description":"Expression in CEL. Required. Example: \"result.output.contains('done')\".","maxLength":16384,"minLength":1,"type":"string"},` +
+	`"message":{"description":"Message says what is wrong where it is false.","maxLength":1024,"type":"string"},` +
+	`"name":{"description":"Name by which reports call it. Default: the expression.","maxLength":253,"type":"string"}},` +
+	`"required":["expression"],"x-kubernetes-preserve-unknown-fields":true},` +
+	`"maxItems":64,"type":"array"},` +
+	`"inputs":{"description":"Inputs are data for the agent's inputs schema.","x-kubernetes-preserve-unknown-fields":true},` +
+	`"modelRef":{"description":"ModelRef names the Model that answers: one of provider scripted or cassette, so\nthat no key and no network is needed. Default: the agent's own.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"models":{"description":"Models name the Models of agents that the agent starts. Default: their own.","items":{"description":"TestModel is the Model of an agent that the tested one starts.","properties":{"agent":{"description":"Agent by its name. Required.","minLength":1,"type":"string"},` +
+	`"modelRef":{"description":"ModelRef names the Model. Required.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"}},` +
+	`"required":["agent","modelRef"],"type":"object"},` +
+	`"maxItems":32,"type":"array","x-kubernetes-list-map-keys":["agent"],"x-kubernetes-list-type":"map"},` +
+	`"policyRefs":{"description":"PolicyRefs name policies that narrow what the agent's own allow, as those of a Run.","items":{"description":"Reference names another object of the same namespace.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"maxItems":32,"type":"array"},` +
+	`"prompt":{"description":"Prompt is the first user message, as that of a Run.","maxLength":1048576,"type":"string"},` +
+	`"record":{"description":"Record is the cassette of the test, relative to the manifest. The run is replayed\nfrom it, and the first difference fails the test; agentctl test --update asks the\nmodel, runs the tools, and records the run again. Default: tools are run, and the\nmodel is asked.","maxLength":4096,"minLength":1,"type":"string"},` +
+	`"timeout":{"default":"1m","description":"Timeout bounds the time of each case.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"},` +
+	`"workspace":{"description":"Workspace is what the run finds in its folder. Default: nothing.","properties":{"commit":{"description":"Commit is the message of a commit: the folder is then a git repository with this one\ncommit, which holds all files. Its author and its time are the same each time.","maxLength":1024,"minLength":1,"type":"string"},` +
+	`"files":{"additionalProperties":{"type":"string"},` +
+	`"description":"Files are texts by their path in the folder, besides those of source, or in place\nof them. Example: {README.md: \"# Title\\n\"}.","maxProperties":256,"type":"object"},` +
+	`"source":{"description":"Source is a folder that is copied.","properties":{"path":{"description":"Path of the folder, relative to the manifest. Required.","maxLength":4096,"minLength":1,"type":"string"}},` +
+	`"required":["path"],"type":"object"}},` +
+	`"type":"object"}},` +
+	`"required":["agentRef"],"type":"object"},` +
+	`"status":{"description":"TestStatus reports whether a test can be carried out.","properties":{"conditions":{"description":"Conditions hold Ready.","items":{"description":"Condition contains details for one aspect of the current state of this API Resource.","properties":{"lastTransitionTime":{"description":"lastTransitionTime is the last time the condition transitioned from one status to another.\nThis should be when the underlying condition changed.  If that is not known, then using the time when the API field changed is acceptable.","format":"date-time","type":"string"},` +
+	`"message":{"description":"message is a human readable message indicating details about the transition.\nThis may be an empty string.","maxLength":32768,"type":"string"},` +
+	`"observedGeneration":{"description":"observedGeneration represents the .metadata.generation that the condition was set based upon.\nFor instance, if .metadata.generation is currently 12, but the .status.conditions[x].observedGeneration is 9, the condition is out of date\nwith respect to the current state of the instance.","format":"int64","minimum":0,"type":"integer"},` +
+	`"reason":{"description":"reason contains a programmatic identifier indicating the reason for the condition's last transition.\nProducers of specific condition types may define expected values and meanings for this field,\nand whether the values are considered a guaranteed API.\nThe value should be a CamelCase string.\nThis field may not be empty.","maxLength":1024,"minLength":1,"pattern":"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$","type":"string"},` +
+	`"status":{"description":"status of the condition, one of True, False, Unknown.","enum":["True","False","Unknown"],"type":"string"},` +
+	`"type":{"description":"type of condition in CamelCase or in foo.example.com/CamelCase.","maxLength":316,"pattern":"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$","type":"string"}},` +
+	`"required":["lastTransitionTime","message","reason","status","type"],"type":"object"},` +
+	`"type":"array","x-kubernetes-list-map-keys":["type"],"x-kubernetes-list-type":"map"},` +
+	`"observedGeneration":{"description":"ObservedGeneration is the generation that the conditions describe.","format":"int64","type":"integer"}},` +
+	`"type":"object"}},` +
+	`"required":["spec"],"type":"object"}`

@@ -30,11 +30,12 @@ const (
 	KindWorkspace = "Workspace"
 	KindRun       = "Run"
 	KindApproval  = "Approval"
+	KindTest      = "Test"
 )
 
 // Kinds lists every kind of this version in the order a reader meets them.
 func Kinds() []string {
-	return []string{KindAgent, KindModel, KindTool, KindPolicy, KindSkill, KindWorkspace, KindRun, KindApproval}
+	return []string{KindAgent, KindModel, KindTool, KindPolicy, KindSkill, KindWorkspace, KindRun, KindApproval, KindTest}
 }
 
 // AddToScheme registers the kinds with a runtime.Scheme, as a controller or a
@@ -49,6 +50,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&Workspace{}, &WorkspaceList{},
 		&Run{}, &RunList{},
 		&Approval{}, &ApprovalList{},
+		&Test{}, &TestList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

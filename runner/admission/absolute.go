@@ -39,6 +39,11 @@ func Absolute(kind string, obj map[string]any, dir string) {
 		absoluteFiles(fields(spec["source"]), dir)
 	case v1alpha1.KindRun:
 		absoluteFiles(fields(fields(spec["workspace"])["source"]), dir)
+	case v1alpha1.KindTest:
+		for _, of := range append(entries(spec["cases"]), spec) {
+			absoluteField(of, "record", dir)
+			absoluteField(fields(fields(of["workspace"])["source"]), "path", dir)
+		}
 	}
 }
 

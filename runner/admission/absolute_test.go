@@ -117,6 +117,10 @@ func TestFoldersOfSkillsAndWorkspacesBecomeAbsolute(t *testing.T) {
 	for kind, spec := range map[string]func(path string) map[string]any{
 		v1alpha1.KindSkill:     func(path string) map[string]any { return map[string]any{"dir": path} },
 		v1alpha1.KindWorkspace: func(path string) map[string]any { return map[string]any{"source": map[string]any{"path": path}} },
+		v1alpha1.KindTest: func(path string) map[string]any {
+			files := func() map[string]any { return map[string]any{"source": map[string]any{"path": path}} }
+			return map[string]any{"record": path, "workspace": files(), "cases": []any{map[string]any{"record": path, "workspace": files()}}}
+		},
 	} {
 		got, want := map[string]any{"spec": spec("../x")}, map[string]any{"spec": spec("/x")}
 		Absolute(kind, got, "/work")
@@ -128,7 +132,7 @@ func TestFoldersOfSkillsAndWorkspacesBecomeAbsolute(t *testing.T) {
 
 func TestOddShapesAreLeftAlone(t *testing.T) {
 	for _, obj := range []map[string]any{nil, {}, {"spec": 7}, {"spec": map[string]any{"source": []any{}, "env": []any{7, map[string]any{"valueFrom": "x"}}, "isolation": nil}}} {
-		for _, kind := range []string{v1alpha1.KindTool, v1alpha1.KindModel, v1alpha1.KindSkill, v1alpha1.KindWorkspace, v1alpha1.KindRun, "Other"} {
+		for _, kind := range []string{v1alpha1.KindTool, v1alpha1.KindModel, v1alpha1.KindSkill, v1alpha1.KindWorkspace, v1alpha1.KindRun, v1alpha1.KindTest, "Other"} {
 			before, err := json.Marshal(obj)
 			if err != nil {
 				t.Fatal(err)

@@ -31,6 +31,8 @@ type Options struct {
 	Modelless bool
 	// Cases are read from files of their own, too. A run does not need them.
 	Cases bool
+	// SkipTests skips what the Tests of the set say, which a run does not need either.
+	SkipTests bool
 	// Programs are looked for on this host, and a warning names those that are
 	// missing. A run finds out by starting them.
 	Programs bool
@@ -94,7 +96,9 @@ func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
 	a.shippedPolicies(set.Cases)
 	a.namespaces(set.Documents)
 	for _, d := range set.Documents {
-		a.document(d)
+		if d.Kind != v1alpha1.KindTest || !opts.SkipTests {
+			a.document(d)
+		}
 	}
 	for _, d := range set.Cases {
 		a.caseFile(d)
@@ -117,6 +121,8 @@ type admitter struct {
 	found   manifest.Findings
 	// replaced are the shipped policies that a manifest takes the place of.
 	replaced map[string]bool
+	// records are the cassettes of tests, with the case that each is of.
+	records map[string]string
 }
 
 func (a *admitter) add(f manifest.Finding) {
@@ -144,6 +150,8 @@ func (a *admitter) document(d *manifest.Document) {
 		a.apply(d, &obj.Spec)
 	case *v1alpha1.Run:
 		a.run(d, obj)
+	case *v1alpha1.Test:
+		a.test(d, obj)
 	}
 	a.pending(d)
 }

@@ -26,6 +26,7 @@ type Catalog struct {
 	Skills     map[string]Entry[v1alpha1.Skill]
 	Workspaces map[string]Entry[v1alpha1.Workspace]
 	Runs       map[string]Entry[v1alpha1.Run]
+	Tests      map[string]Entry[v1alpha1.Test]
 	// Cases are the test cases next to policies, by the name of the policy.
 	Cases map[string][]Entry[v1alpha1.Policy]
 
@@ -53,6 +54,7 @@ func newCatalog() *Catalog {
 		Skills:     map[string]Entry[v1alpha1.Skill]{},
 		Workspaces: map[string]Entry[v1alpha1.Workspace]{},
 		Runs:       map[string]Entry[v1alpha1.Run]{},
+		Tests:      map[string]Entry[v1alpha1.Test]{},
 		Cases:      map[string][]Entry[v1alpha1.Policy]{},
 		compiled:   map[string]*policy.Compiled{},
 		shipped:    map[string]bool{},
@@ -77,6 +79,8 @@ func (c *Catalog) put(d *manifest.Document) *manifest.Document {
 		return enter(c.Workspaces, obj, d)
 	case *v1alpha1.Run:
 		return enter(c.Runs, obj, d)
+	case *v1alpha1.Test:
+		return enter(c.Tests, obj, d)
 	}
 	return nil
 }
@@ -89,5 +93,5 @@ func enter[T any](m map[string]Entry[T], obj *T, d *manifest.Document) *manifest
 	return nil
 }
 
-// names returns the names of a kind, sorted.
-func names[T any](m map[string]Entry[T]) []string { return slices.Sorted(maps.Keys(m)) }
+// names are the names that lead to something, sorted.
+func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

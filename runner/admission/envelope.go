@@ -13,7 +13,7 @@ import (
 )
 
 // later are kinds that have a name already and come with the work that needs them.
-var later = []string{"Schedule", "Test"}
+var later = []string{"Schedule"}
 
 // envelope checks what every kind has: apiVersion, kind and metadata.
 func (a *admitter) envelope(d *manifest.Document) {

@@ -20,6 +20,9 @@ func (a *admitter) expressions(docs []*manifest.Document) {
 	a.policies()
 	a.scripts()
 	a.plans()
+	if !a.opts.SkipTests {
+		a.tests()
+	}
 	work.Wait()
 	a.found = append(a.found, rules...)
 }

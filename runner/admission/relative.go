@@ -33,6 +33,8 @@ func Relative(obj any) (at, path string) {
 		return relativeWorkspace("spec.workspace.source.path", o.Spec.Workspace)
 	case *v1alpha1.Workspace:
 		return relativeWorkspace("spec.source.path", &o.Spec.WorkspaceSpec)
+	case *v1alpha1.Test:
+		return relativeTest(o)
 	case *v1alpha1.Skill:
 		layout, local := strings.CutPrefix(o.Spec.Image, "oci:")
 		switch dir := o.Spec.Dir; {
@@ -47,6 +49,26 @@ func Relative(obj any) (at, path string) {
 	}
 	before, after := plain(obj), plain(moved)
 	return shifted("spec", before["spec"], after["spec"])
+}
+
+// relativeTest is about the files of a test and of its cases.
+func relativeTest(t *v1alpha1.Test) (at, path string) {
+	of := func(at, record string, w *v1alpha1.TestWorkspace) (string, string) {
+		switch {
+		case record != "" && !strings.HasPrefix(record, "/"):
+			return at + ".record", record
+		case w != nil && w.Source != nil && !strings.HasPrefix(w.Source.Path, "/"):
+			return at + ".workspace.source.path", w.Source.Path
+		}
+		return "", ""
+	}
+	at, path = of("spec", t.Spec.Record, t.Spec.Workspace)
+	for i := range t.Spec.Cases {
+		if c := &t.Spec.Cases[i]; at == "" {
+			at, path = of(manifest.Index("spec.cases", i), c.Record, c.Workspace)
+		}
+	}
+	return at, path
 }
 
 // plain is an object as decoded text.

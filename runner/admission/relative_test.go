@@ -55,6 +55,15 @@ func TestRelativePathsAreFound(t *testing.T) {
 				ValueFrom: v1alpha1.ValueFrom{File: "/etc/key"},
 			}}},
 		},
+		"cassette of a test": {reason: "a cassette is a file", obj: &v1alpha1.Test{Spec: v1alpha1.TestSpec{Record: "x.jsonl"}}, at: "spec.record", path: "x.jsonl"},
+		"files of a case": {
+			reason: "each case has files",
+			obj: &v1alpha1.Test{Spec: v1alpha1.TestSpec{Record: "/x", Cases: []v1alpha1.TestCase{
+				{Record: "/y"}, {Workspace: &v1alpha1.TestWorkspace{Source: &v1alpha1.TestFolder{Path: "repo"}}},
+			}}},
+			at: "spec.cases[1].workspace.source.path", path: "repo",
+		},
+		"absolute test":      {reason: "nothing of it is relative", obj: &v1alpha1.Test{Spec: v1alpha1.TestSpec{Record: "/x", Workspace: &v1alpha1.TestWorkspace{}}}},
 		"workspace":          {reason: "a folder", obj: run(&v1alpha1.WorkspaceSpec{Source: source("repo")}), at: "spec.workspace.source.path", path: "repo"},
 		"no folder":          {reason: "a copy of no folder would be one of the current", obj: run(&v1alpha1.WorkspaceSpec{Strategy: v1alpha1.StrategyCopy}), at: "spec.workspace.source.path"},
 		"absolute workspace": {reason: "an absolute folder", obj: run(&v1alpha1.WorkspaceSpec{Source: source("/srv")})},

@@ -28,6 +28,13 @@ func (a *admitter) shippedPolicies(cases []*manifest.Document) {
 	for _, e := range a.catalog.unnamed {
 		a.shippedOf(e.Object)
 	}
+	if !a.opts.SkipTests {
+		for _, name := range names(a.catalog.Tests) {
+			for _, ref := range a.catalog.Tests[name].Object.Spec.PolicyRefs {
+				a.shippedPolicy(ref.Name)
+			}
+		}
+	}
 	for _, name := range a.opts.RunPolicies {
 		a.shippedPolicy(name)
 	}

@@ -100,3 +100,16 @@ func TestExpressionsCanBeLeftOut(t *testing.T) {
 		t.Errorf("findings %v", more)
 	}
 }
+
+func TestTestsCanBeLeftOut(t *testing.T) {
+	text := object("Agent", "a", "  modelRef: {name: m}\n") + object("Model", "m", "  provider: scripted\n  scripted: {steps: [{say: x}]}\n") +
+		object("Test", "t", "  agentRef: {name: b}\n  policyRefs: [{name: baseline}]\n  expect: [\"((\"]\n")
+	set, found := manifest.Load(t.Context(), []string{"-"}, strings.NewReader(text))
+	c, more := Admit(set, Options{Models: provider.All(), Tools: sources.All(), SkipTests: true})
+	if len(found)+len(more) > 0 || len(c.Policies) > 0 {
+		t.Errorf("a run needs no Test: findings %v %v, policies %v", found, more, c.Policies)
+	}
+	if _, more := Admit(set, Options{Models: provider.All(), Tools: sources.All()}); len(more) != 2 {
+		t.Errorf("findings %v", more)
+	}
+}

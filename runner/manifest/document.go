@@ -30,7 +30,8 @@ type Document struct {
 	// Value is the same, decoded.
 	JSON  []byte
 	Value map[string]any
-	// Object is a *v1alpha1.Agent, Model, Tool, Policy or Run; nil for any other kind.
+	// Object is a pointer to the type of the kind, such as *v1alpha1.Agent; nil for a kind
+	// that nobody declares.
 	Object any
 	// Broken is set when some of the document was left out because of an error.
 	Broken bool
@@ -157,6 +158,8 @@ func newObject(kind string) any {
 		return &v1alpha1.Workspace{}
 	case v1alpha1.KindRun:
 		return &v1alpha1.Run{}
+	case v1alpha1.KindTest:
+		return &v1alpha1.Test{}
 	}
 	return nil
 }
@@ -173,6 +176,9 @@ func (d *Document) Locate(path string) Position {
 	}
 	return d.text.position(at.value)
 }
+
+// Holds reports whether the document has a field, as its author wrote it.
+func (d *Document) Holds(path string) bool { return d.text.find(path).exact }
 
 // LocateKey returns the place of a field's name.
 func (d *Document) LocateKey(path string) Position {

@@ -11,8 +11,11 @@ import (
 // typed checks the type of a value against that of the schema.
 func (s *shape) typed(path string, schema map[string]any, v any) bool {
 	want, _ := schema["type"].(string)
-	if schema["x-kubernetes-int-or-string"] == true {
+	switch {
+	case schema["x-kubernetes-int-or-string"] == true:
 		want = "quantity"
+	case want == "" && schema["properties"] != nil:
+		want = "alternative"
 	}
 	if want == "" || is(want, v) {
 		return true
@@ -24,7 +27,7 @@ func (s *shape) typed(path string, schema map[string]any, v any) bool {
 func is(want string, v any) bool {
 	switch v := v.(type) {
 	case string:
-		return want == "string" || want == "quantity"
+		return want == "string" || want == "quantity" || want == "alternative"
 	case bool:
 		return want == "boolean"
 	case int64:
@@ -34,7 +37,7 @@ func is(want string, v any) bool {
 	case []any:
 		return want == "array"
 	case map[string]any:
-		return want == "object"
+		return want == "object" || want == "alternative"
 	}
 	return false
 }
@@ -43,7 +46,7 @@ func is(want string, v any) bool {
 func (s *shape) wrongType(path string, schema map[string]any, want string, v any) Finding {
 	wanted := map[string]string{
 		"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
-		"array": "a list", "object": "a mapping", "quantity": "a quantity such as 512Mi or 500m",
+		"array": "a list", "object": "a mapping", "quantity": "a quantity such as 512Mi or 500m", "alternative": "a text or a mapping",
 	}[want]
 	if enum := texts(sequence(schema["enum"])); len(enum) > 0 {
 		wanted = "one of " + strings.Join(enum, ", ")
@@ -63,7 +66,7 @@ func (s *shape) wrongType(path string, schema map[string]any, want string, v any
 		f.Message = "wants a duration such as 30s, 15m or 1h30m, not " + describe(v)
 	case want == "boolean" && (v == "true" || v == "false"), want == "integer" && isNumber(v):
 		f.Suggestion = fmt.Sprintf("write %v, without quotes", v)
-	case want == "string" || want == "quantity":
+	case want == "string" || want == "quantity" || want == "alternative":
 		s.quote(&f, path, wanted, v)
 	case want == "array" && scalar(v):
 		f.Suggestion = fmt.Sprintf("write [%v]", short(fmt.Sprint(v)))

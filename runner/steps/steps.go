@@ -33,7 +33,7 @@ type program struct {
 func newProgram(plan *v1alpha1.SkillPlan) *program {
 	p := &program{plan: plan, names: names(plan.Steps), inputs: expr.Map(expr.Dyn)}
 	if plan.Inputs != nil {
-		if t, err := expr.FromSchema("inputs", plan.Inputs.Schema.Raw); err == nil { // else it is a mistake in the schema
+		if t, err := expr.FromSchema("Inputs", plan.Inputs.Schema.Raw); err == nil { // else it is a mistake in the schema
 			p.inputs = t
 		}
 	}

@@ -348,3 +348,17 @@ func TestAStoppedRunStopsThePlan(t *testing.T) {
 		t.Errorf("a request without tools: %+v, %v", out, err)
 	}
 }
+
+func TestInputsAreReadAsDeepAsTheyGo(t *testing.T) {
+	p := &v1alpha1.SkillPlan{
+		Inputs: &v1alpha1.InputContract{Schema: v1alpha1.JSON{Raw: []byte(`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}}}}`)}},
+		Steps:  []v1alpha1.SkillStep{step("", "bash", `{"command":"${inputs.a.b}"}`)},
+	}
+	if problems := Check(p); len(problems) > 0 {
+		t.Fatalf("an input inside an input cannot be read: %v", problems)
+	}
+	p.Steps[0].Args.Raw = []byte(`{"command":"${inputs.a.c}"}`)
+	if problems := Check(p); len(problems) != 1 || !strings.Contains(problems[0].Message, "inputs.a has no field c") {
+		t.Errorf("a misspelt one is not found: %v", problems)
+	}
+}

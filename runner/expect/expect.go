@@ -1,0 +1,126 @@
+// Package expect compiles and evaluates what has to be true of a run that has ended: CEL expressions over its result, its calls, its files and its events.
+//
+// The variables are typed, from what is known of the agent: its tools, its inputs and its
+// answer. An expectation that names a field, a tool or a word that does not exist is a
+// mistake of the manifest, and found before anything runs.
+package expect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"agentctl.dev/agentctl/runner/expr"
+)
+
+// Contract is what is known of the agent whose runs are looked at.
+type Contract struct {
+	// Tools are the call names that its calls can have; nil: not all are known.
+	Tools []string
+	// Inputs and Output are the JSON Schemas of its inputs and of its answer; nil where it
+	// declares none.
+	Inputs, Output json.RawMessage
+}
+
+// Set compiles the expectations about the runs of one agent, each once. It may be used by
+// many goroutines.
+type Set struct {
+	texts      *expr.Texts
+	inputs     expr.Type
+	structured expr.Type
+}
+
+// NewSet returns a set that has compiled nothing.
+func NewSet(c Contract) *Set {
+	s := &Set{inputs: typeOf("Inputs", c.Inputs, expr.Map(expr.Dyn)), structured: typeOf("Answer", c.Output, expr.Dyn)}
+	s.texts = expr.NewTexts(func() (*expr.Env, error) { return expr.NewEnv(s.variables(c.Tools)...) })
+	return s
+}
+
+// typeOf is the type that a schema describes. One that cannot be read is a mistake that is
+// reported where it is written.
+func typeOf(name string, schema json.RawMessage, otherwise expr.Type) expr.Type {
+	if len(schema) == 0 {
+		return otherwise
+	}
+	t, err := expr.FromSchema(name, schema)
+	if err != nil {
+		return otherwise
+	}
+	return t
+}
+
+// Expectation is an expression that has been compiled.
+type Expectation struct{ program *expr.Program }
+
+// Compile compiles an expression. Its errors are *expr.Error.
+func (s *Set) Compile(expression string) (*Expectation, error) {
+	p, err := s.texts.Bool(expression)
+	if err != nil {
+		return nil, err
+	}
+	return &Expectation{p}, nil
+}
+
+// Constant returns the value of an expectation that is the same whatever the run did.
+func (e *Expectation) Constant() (value, constant bool) { return e.program.Constant() }
+
+// JudgesEnd reports whether an expectation reads how the run ended.
+func (e *Expectation) JudgesEnd() bool {
+	for _, field := range []string{"phase", "reason", "exitCode"} {
+		if e.program.Reads("result", field) {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadsFiles and ReadsEvents report whether an expectation reads these variables, which
+// take time to fill.
+func (e *Expectation) ReadsFiles() bool { return e.program.Reads("files") }
+
+// ReadsEvents is described with ReadsFiles.
+func (e *Expectation) ReadsEvents() bool { return e.program.Reads("events") }
+
+// Value is a part of an expression and the value that it had, as JSON, or "error: " and why.
+type Value struct {
+	Expression string `json:"expression"`
+	Value      string `json:"value"`
+}
+
+// Verdict is what came of an expectation.
+type Verdict struct {
+	Met bool
+	// Err is why it could not be evaluated; it is not met then.
+	Err error
+	// Values of its parts, the whole first, where it is not met.
+	Values []Value
+}
+
+// errUnknown is the error of a value that depends on nothing that is known.
+var errUnknown = errors.New("its value is unknown")
+
+// Judge evaluates the expectation over the values of a run. The error of a context that has
+// ended is its cause.
+func (e *Expectation) Judge(ctx context.Context, values map[string]any) (Verdict, error) {
+	in := expr.Input{Vars: values, Large: true}
+	truth, err := e.program.EvalBool(ctx, in)
+	if err == nil && truth == expr.Unknown {
+		err = errUnknown
+	}
+	if ctx.Err() != nil {
+		return Verdict{}, context.Cause(ctx)
+	}
+	v := Verdict{Met: err == nil && truth == expr.True, Err: err}
+	if v.Met {
+		return v, nil
+	}
+	steps, traced := e.program.Trace(ctx, in)
+	if traced != nil && v.Err == nil {
+		v.Err = traced
+	}
+	for _, s := range steps {
+		v.Values = append(v.Values, Value(s))
+	}
+	return v, nil
+}
