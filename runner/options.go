@@ -14,6 +14,8 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
@@ -26,7 +28,7 @@ import (
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
-// RunOptions are what to run and how. Paths or Documents are required.
+// RunOptions are what to run and how. Paths, Documents or Manifests are required.
 type RunOptions struct {
 	// Paths are files, folders or "-" (Stdin) with manifests.
 	Paths []string
@@ -35,6 +37,10 @@ type RunOptions struct {
 	// are absolute, and a run whose Run object names no workspace has an empty
 	// one.
 	Documents []Document
+	// Manifests were read before, in place of Paths: the runs of one process can share them.
+	Manifests *Manifests
+	// WithoutRun leaves out the Run objects of the manifests, and what they name.
+	WithoutRun bool
 	// ID is the id of the run and the name of its folder; "" makes one. A run
 	// whose journal exists already is not begun a second time.
 	ID string
@@ -42,6 +48,8 @@ type RunOptions struct {
 	// Agent and Model choose by name where the manifests hold several; Model
 	// replaces the agent's own.
 	Agent, Model string
+	// Models replace those of the agents that the agent starts, by the names of these.
+	Models map[string]string
 	// Skill is the name of a Skill whose plan is carried out in place of asking the agent's
 	// model, which needs no key then; the agent's tools, policies and limits hold. "" is that
 	// of the Run object; without one the model is asked.
@@ -74,11 +82,21 @@ type RunOptions struct {
 	// Approve answers questions: never, prompt, all, "all,R3", or a file of call
 	// hashes. "" is prompt where Terminal is set, else never.
 	Approve string
+	// Answers answers the questions of the run in place of Approve and Terminal. Optional.
+	Answers Answers
 	// Terminal is where a person can be asked; nil where there is no person.
 	Terminal *Terminal
 
 	// Timeout narrows the agent's limits.timeout; 0 leaves it.
 	Timeout time.Duration
+	// Keys is the state folder whose stored keys are used; "" is State.
+	Keys string
+	// Volatile writes the journal without waiting for the disk: a run whose journal nobody
+	// needs after a crash of the machine takes less time.
+	Volatile bool
+	// Traced is called with what each policy said about each call and each result, also of
+	// the runs below, by several goroutines; nil: rules are not asked a second time.
+	Traced func(policy string, t policy.RuleTrace, result bool)
 	// AllowUnsandboxed runs tools that ask for a sandbox without one.
 	AllowUnsandboxed bool
 	// Containerd is the socket of containerd; "" is CONTAINERD_ADDRESS, else the
@@ -205,6 +223,39 @@ type ClientNote = caller.Note
 // NewCaller returns a Caller for one run.
 func NewCaller() *Caller { return caller.New() }
 
+// Answers answers questions in place of a person.
+type Answers = approval.Person
+
+// Manifests are manifests that were read and judged.
+type Manifests = plan.Admitted
+
+// ManifestOptions name manifests that several runs share. Paths are required.
+type ManifestOptions struct {
+	// Paths and Stdin are those of RunOptions.
+	Paths []string
+	Stdin io.Reader
+	// Policies are shipped policies that runs are given besides those of the manifests.
+	Policies []string
+	// State is that of ValidateOptions.
+	State string
+}
+
+// ReadManifests reads manifests for several runs, with the Tests among them. Its errors are
+// an *InvalidError or a *reason.UsageError.
+func ReadManifests(ctx context.Context, o ManifestOptions) (*Manifests, error) {
+	return plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, RunPolicies: o.Policies, Tests: true, Registries: registries(), Images: images(o.State, false)})
+}
+
+// AsksNetwork returns the models that a run of an agent may ask over a network, its own
+// among them; none for one that needs no key. The options choose as those of a run do.
+func AsksNetwork(m *Manifests, o RunOptions) ([]*v1alpha1.Model, error) {
+	resolved, err := m.Catalog.Resolve(admission.ResolveOptions{Agent: o.Agent, Model: o.Model, Models: o.Models, Policies: o.Policies, WithoutRun: o.WithoutRun})
+	if err != nil {
+		return nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
+	}
+	return resolved.Asked(registries().Providers), nil
+}
+
 // Document is an object that is in no file, as a control plane stores them.
 type Document = plan.Document
 
@@ -249,7 +300,7 @@ func (o *RunOptions) user() string {
 // planning are the options of the run's plan.
 func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	return plan.Options{
-		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
+		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Admitted: o.Manifests, WithoutRun: o.WithoutRun, Models: o.Models, Person: o.Answers, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
 		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead, Images: images(o.State, false),
 	}
@@ -265,9 +316,17 @@ func (o *RunOptions) recorded() map[string]json.RawMessage {
 	return all
 }
 
+// journal returns how the journal reaches the disk.
+func (o *RunOptions) journal() disk {
+	if o.Volatile && o.disk.sync == nil {
+		return disk{write: o.disk.write, sync: func(*os.File) error { return nil }}
+	}
+	return o.disk
+}
+
 // host are the options of the programs that the run starts.
 func (o *RunOptions) host() environment.HostOptions {
-	return environment.HostOptions{Kinds: registries().Sources, State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}
+	return environment.HostOptions{Kinds: registries().Sources, State: o.State, Keys: o.Keys, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}
 }
 
 // images returns what keeps the images of skills in a state folder. Offline fetches none.

@@ -369,7 +369,7 @@ func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 		}
 	}
 	var out *Outcome
-	if len(run.Paths) > 0 {
+	if len(run.Paths) > 0 || run.Manifests != nil {
 		out, err = was.runManifests(ctx, c, run)
 	} else {
 		out, err = was.runAgain(ctx, c, run)

@@ -30,6 +30,11 @@ type ReplayOptions struct {
 	// recorded ones; none: everything is as recorded. Stdin is read for "-".
 	Paths []string
 	Stdin io.Reader
+	// Manifests were read before, in place of Paths.
+	Manifests *Manifests
+	// WithoutRun and Models are those of RunOptions.
+	WithoutRun bool
+	Models     map[string]string
 	// Agent chooses among several agents in Paths; "" is the recorded one's name.
 	Agent string
 	// Events is called with every event once and in order, before Replay
@@ -96,7 +101,7 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 		return nil, err
 	}
 	now, drift, notes := was, []replay.Drift(nil), []string(nil)
-	if o.Paths != nil {
+	if o.Paths != nil || o.Manifests != nil {
 		if now, notes, err = was.present(ctx, o); err != nil {
 			return nil, err
 		}
@@ -247,13 +252,15 @@ func (r *recorded) replay(ctx context.Context, p *replay.Player, facts cassette.
 // recorded. The decisions stay, too, because the files that they depend on are
 // not there.
 func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []string, error) {
-	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{
-		Images: func(ref string) (string, error) { return images("", true)(ctx, ref) },
-	}))
-	if found.HasErrors() {
-		return nil, nil, &InvalidError{Findings: found}
+	read := o.Manifests
+	if read == nil {
+		var err error
+		if read, err = plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries(), Images: images("", true)}); err != nil {
+			return nil, nil, err
+		}
 	}
-	choice := admission.ResolveOptions{Agent: o.Agent}
+	catalog := read.Catalog
+	choice := admission.ResolveOptions{Agent: o.Agent, WithoutRun: o.WithoutRun, Models: o.Models}
 	if _, ok := catalog.Agents[r.Agent.Name]; ok && choice.Agent == "" {
 		choice.Agent = r.Agent.Name
 	}

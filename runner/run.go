@@ -232,7 +232,8 @@ func policyNames(policies []*v1alpha1.Policy) []string {
 }
 
 func (r *run) journaling() journal.Options {
-	return journal.Options{Dir: r.folder.dir, Run: r.folder.id, Write: r.opts.disk.write, Sync: r.opts.disk.sync, Redact: func(b []byte) []byte {
+	disk := r.opts.journal()
+	return journal.Options{Dir: r.folder.dir, Run: r.folder.id, Write: disk.write, Sync: disk.sync, Redact: func(b []byte) []byte {
 		return r.redactor.Load().JSON(b)
 	}}
 }
@@ -244,7 +245,7 @@ func (r *run) connect(o environment.Options) {
 	r.transport = httpapi.NewTransport()
 	r.people = execution.NewPeople(execution.PeopleOptions{
 		Run: x.Run, Dir: x.Dir, Declared: p.Agent.Spec.Approvals, Answers: p.Answers, Terminal: terminal(r.opts.Terminal),
-		Remembered: x.View.Remembered, Recorder: x.Recorder, Above: r.peopleAbove(), Of: r.asSubagent(),
+		Agent: p.Agent.Name, Remembered: x.View.Remembered, Recorder: x.Recorder, Above: r.peopleAbove(), Of: r.asSubagent(),
 	})
 	r.budget = r.newBudget()
 	o.Workspace.MaxListed = r.opts.maxListed
@@ -463,6 +464,7 @@ func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 		r.exec.Recorder.See(func(v *view.Run) { a = policy.Approvals{Granted: v.Granted, Refused: v.Refused} })
 		return a
 	}
+	c.Traced = r.opts.Traced
 	return policy.NewEngine(p.Rules, c), nil
 }
 

@@ -47,7 +47,10 @@ func (a *admitter) cases(d *manifest.Document, cases []v1alpha1.PolicyTest, p *v
 }
 
 // PolicyTools are all tools that a policy can meet, one for each call name.
-func (c *Catalog) PolicyTools() ([]policy.Tool, error) { return c.tools() }
+func (c *Catalog) PolicyTools() ([]policy.Tool, error) {
+	tools, _, err := c.tools()
+	return tools, err
+}
 
 // CompiledPolicy returns a policy as it was compiled against PolicyTools; nil
 // when expressions were skipped.

@@ -3,6 +3,7 @@ package admission
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -17,7 +18,7 @@ type Entry[T any] struct {
 }
 
 // Catalog holds the objects of a set by kind and name. It is not changed after
-// admission.
+// admission, and may then be used by many goroutines.
 type Catalog struct {
 	Agents     map[string]Entry[v1alpha1.Agent]
 	Models     map[string]Entry[v1alpha1.Model]
@@ -33,8 +34,9 @@ type Catalog struct {
 	// kinds are those of the sources of tools.
 	kinds tool.Kinds
 	// images returns the files of an image, and unpacked is what it has returned.
-	images   func(ref string) (dir string, err error)
-	unpacked map[string]unpacked
+	images    func(ref string) (dir string, err error)
+	unpacking sync.Mutex
+	unpacked  map[string]unpacked
 	// unnamed are runs that only have a generateName.
 	unnamed []Entry[v1alpha1.Run]
 	// compiled policies by name; ambiguous when two tools share a call name, so

@@ -31,6 +31,10 @@ type ResolveOptions struct {
 	// Skill is the skill whose plan runs in place of the agent's model; "" for that which
 	// the Run object names, if any.
 	Skill string
+	// WithoutRun leaves out the Run objects.
+	WithoutRun bool
+	// Models replace those of agents below, by the names of these.
+	Models map[string]string
 }
 
 // Plan is everything a run is made of. It can be written as JSON and read
@@ -119,7 +123,7 @@ func (c *Catalog) Resolve(opts ResolveOptions) (*Plan, error) {
 	if err := c.planCeiling(p, opts.Policies); err != nil {
 		return nil, err
 	}
-	return p, c.planSubagents(p)
+	return p, c.planSubagents(p, opts.Models)
 }
 
 // planAgent follows the references of one agent. The plan of a skill, where one is named,
@@ -249,6 +253,9 @@ func (c *Catalog) choose(opts ResolveOptions) (Entry[v1alpha1.Agent], *Entry[v1a
 }
 
 func (c *Catalog) chooseRun(opts ResolveOptions) (*Entry[v1alpha1.Run], error) {
+	if opts.WithoutRun {
+		return nil, nil //nolint:nilnil // as where there is none
+	}
 	if opts.Run != "" {
 		r, ok := c.Runs[opts.Run]
 		if !ok {

@@ -17,11 +17,12 @@ func (a *admitter) policies() {
 	if len(a.catalog.Policies) == 0 {
 		return
 	}
-	tools, err := a.catalog.tools()
+	tools, ambiguous, err := a.catalog.tools()
 	if err != nil {
 		a.add(manifest.Finding{Severity: manifest.Error, Message: err.Error()})
 		return
 	}
+	a.catalog.ambiguous = ambiguous
 	before := slices.Clone(a.found)
 	for _, name := range names(a.catalog.Policies) {
 		e := a.catalog.Policies[name]
@@ -68,14 +69,15 @@ func problem(d *manifest.Document, p policy.Problem) manifest.Finding {
 	return f
 }
 
-// tools are all that a policy can meet, one for each call name, sorted.
-func (c *Catalog) tools() ([]policy.Tool, error) {
+// tools are all that a policy can meet, one for each call name, sorted. They are ambiguous
+// if two of them share a call name.
+func (c *Catalog) tools() (tools []policy.Tool, ambiguous bool, err error) {
 	byName := map[string]policy.Tool{}
 	for _, name := range names(c.Tools) {
 		t := c.Tools[name].Object.DeepCopy()
 		materialise(t)
 		if _, taken := byName[CallName(t)]; taken {
-			c.ambiguous = true
+			ambiguous = true
 			continue
 		}
 		known := policyTool(t)
@@ -86,12 +88,12 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 		if _, own := builtin.Lookup(CallName(t)); own && t.Name != CallName(t) {
 			// An agent that lists the shipped tool by its own name gets that tool,
 			// whose risk and effects may differ.
-			c.ambiguous = true
+			ambiguous = true
 		}
 	}
 	for _, t := range c.scriptTools() {
 		if _, taken := byName[t.Spec.CallName]; taken {
-			c.ambiguous = true
+			ambiguous = true
 			continue
 		}
 		byName[t.Spec.CallName] = policyTool(t)
@@ -102,17 +104,17 @@ func (c *Catalog) tools() ([]policy.Tool, error) {
 		}
 		t, err := shipped(name)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		materialise(t)
 		byName[name] = policyTool(t)
 	}
-	tools := make([]policy.Tool, 0, len(byName))
+	tools = make([]policy.Tool, 0, len(byName))
 	for _, t := range byName {
 		tools = append(tools, t)
 	}
 	slices.SortFunc(tools, func(x, y policy.Tool) int { return strings.Compare(x.Name, y.Name) })
-	return tools, nil
+	return tools, ambiguous, nil
 }
 
 // choosesOf reports whether an agent chooses among the functions of a Tool.

@@ -37,7 +37,7 @@ func (c *Catalog) Bring(ctx context.Context, p *Plan, dir string) (files []strin
 		}
 	}
 	a.found = append(a.found, schemaRules(set.Documents)...)
-	tools, err := c.tools()
+	tools, _, err := c.tools()
 	if err != nil {
 		a.add(manifest.Finding{Severity: manifest.Error, Message: err.Error()})
 	}

@@ -29,6 +29,8 @@ func (c *Catalog) skillDir(d *manifest.Document, s *v1alpha1.Skill) (dir, called
 		return "", "", errNotFetched
 	}
 	ref := absoluteImage(d.Dir, s.Spec.Image)
+	c.unpacking.Lock()
+	defer c.unpacking.Unlock()
 	u, known := c.unpacked[ref]
 	if !known { // the manifests of one admission may name it several times
 		u.dir, u.err = c.images(ref)

@@ -105,8 +105,8 @@ func (p *Plan) offer(name string) (at int, err error) {
 }
 
 // planSubagents adds the plans of all agents that may be started below the agent of a
-// run, as deep as its limit lets them.
-func (c *Catalog) planSubagents(p *Plan) error {
+// run, as deep as its limit lets them. Models replace their own.
+func (c *Catalog) planSubagents(p *Plan, models map[string]string) error {
 	most := 0
 	if d := p.Limits.MaxDepth; d != nil {
 		most = int(*d)
@@ -120,7 +120,7 @@ func (c *Catalog) planSubagents(p *Plan) error {
 				if !ok || p.Subagents[name] != nil {
 					continue
 				}
-				sub, err := c.planAgent(e, "", "")
+				sub, err := c.planAgent(e, models[name], "")
 				if err != nil {
 					return fmt.Errorf("subagent %q: %w", name, err)
 				}

@@ -22,6 +22,8 @@ type Options struct {
 	// OnAsk and Timeout as the agent declares them; empty is Deny and 10 minutes.
 	OnAsk   v1alpha1.OnAsk
 	Timeout time.Duration
+	// Agent is the name of the agent whose calls are asked about.
+	Agent string
 	// Of names a subagent that asks on the terminal of the run above it; "" is the run's
 	// own agent.
 	Of string

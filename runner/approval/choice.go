@@ -34,6 +34,8 @@ type Choice struct {
 	File   string
 	hashes map[string]int
 	mu     *sync.Mutex
+	// Person, if there is one, answers in place of all others.
+	Person Person
 }
 
 // Parse reads the value of --approve: never, prompt, all, all,R3 or a file with
@@ -72,6 +74,9 @@ func (c Choice) Approver(o Options) Approver {
 
 // Waits is how long a question of the choice waits for an answer; 0 is not at all.
 func (c Choice) Waits(o Options) time.Duration {
+	if c.Person != nil {
+		return 0
+	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
@@ -84,6 +89,9 @@ func (c Choice) Waits(o Options) time.Duration {
 
 // own is the approver that the command line names.
 func (c Choice) own(o Options) Approver {
+	if c.Person != nil {
+		return declared{person: c.Person, agent: o.Agent, onAsk: o.OnAsk}
+	}
 	headless := Headless{OnAsk: o.OnAsk, Timeout: o.Timeout}
 	switch c.Mode {
 	case ModeAll:

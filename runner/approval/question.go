@@ -107,15 +107,20 @@ type Questioner struct {
 	Timeout time.Duration
 	// Nobody is the reason why no person can be asked.
 	Nobody string
+	// Person answers in place of all others the questions that Agent's calls ask. Optional.
+	Person Person
+	Agent  string
 }
 
 // Questioner returns what asks people for the running calls of a run.
 func (c Choice) Questioner(o Options) *Questioner {
-	q := &Questioner{Remote: o.Remote, Timeout: c.Waits(o)}
+	q := &Questioner{Remote: o.Remote, Timeout: c.Waits(o), Person: c.Person, Agent: o.Agent}
 	if c.Mode == ModeAuto || c.Mode == ModePrompt {
 		q.Terminal = o.Terminal
 	}
 	switch {
+	case c.Person != nil:
+		q.Nobody = undeclared
 	case c.Mode == ModeAll || c.Mode == ModeFile:
 		q.Nobody = "--approve " + cmp.Or(c.File, string(c.Mode))
 	case c.Mode == ModeNever:
@@ -129,12 +134,19 @@ func (c Choice) Questioner(o Options) *Questioner {
 	return q
 }
 
-// Ask waits for the answer to a question. An error is returned only when ctx
-// ends, with its cause; who is the program that asks.
-func (q *Questioner) Ask(ctx context.Context, call, who string, in message.Inquiry) (message.Reply, error) {
+// Ask waits for the answer to a question of a call. An error is returned when ctx ends,
+// with its cause, and when a Person cannot answer.
+func (q *Questioner) Ask(ctx context.Context, of message.ToolCall, in message.Inquiry) (message.Reply, error) {
 	none := message.Reply{ID: in.ID, State: message.ReplyUnanswered, By: q.Nobody, Reason: "nobody can answer: " + q.Nobody}
 	if err := ctx.Err(); err != nil {
 		return message.Reply{}, context.Cause(ctx)
+	}
+	call, who := of.ID, "tool "+of.Tool
+	if q.Person != nil {
+		if reply, ok, err := q.Person.Reply(ctx, q.Agent, of, in); err != nil || ok {
+			reply.ID = in.ID
+			return reply, err
+		}
 	}
 	if q.Timeout <= 0 || q.Terminal == nil && q.Remote == nil {
 		return none, nil

@@ -38,7 +38,7 @@ func TestAToolAsksAPerson(t *testing.T) {
 			terminal := NewTerminal(strings.NewReader(c.typed), &out, nil)
 			defer terminal.Close()
 			q := &Questioner{Terminal: terminal, Timeout: time.Minute}
-			got, err := q.Ask(t.Context(), "c", "tool paint\x1b[2J", message.Inquiry{ID: "q1", Text: "Which\ncolour\u202e?", Options: c.options})
+			got, err := q.Ask(t.Context(), message.ToolCall{ID: "c", Tool: "paint\x1b[2J"}, message.Inquiry{ID: "q1", Text: "Which\ncolour\u202e?", Options: c.options})
 			if got.Answer != c.want || got.State != c.state || got.ID != "q1" || err != nil {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -55,12 +55,12 @@ func TestAQuestionOfAToolEnds(t *testing.T) {
 		terminal := NewTerminal(in, io.Discard, nil)
 		q := &Questioner{Terminal: terminal, Timeout: time.Minute}
 		began := time.Now()
-		if r, err := q.Ask(t.Context(), "c", "tool x", message.Inquiry{Text: "?"}); err != nil || r.State != message.ReplyExpired || time.Since(began) != time.Minute {
+		if r, err := q.Ask(t.Context(), message.ToolCall{ID: "c", Tool: "x"}, message.Inquiry{Text: "?"}); err != nil || r.State != message.ReplyExpired || time.Since(began) != time.Minute {
 			t.Errorf("ended after %s with %+v, %v", time.Since(began), r, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := q.Ask(ctx, "c", "tool x", message.Inquiry{Text: "?"}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := q.Ask(ctx, message.ToolCall{ID: "c", Tool: "x"}, message.Inquiry{Text: "?"}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a question outlives its call: %v", err)
 		}
 		terminal.Close()
@@ -74,7 +74,7 @@ func whileAsked(t *testing.T, q *Questioner, in message.Inquiry, leave func()) m
 	t.Helper()
 	replied := make(chan message.Reply, 1)
 	go func() {
-		r, err := q.Ask(t.Context(), "c", "tool x", in)
+		r, err := q.Ask(t.Context(), message.ToolCall{ID: "c", Tool: "x"}, in)
 		if err != nil {
 			t.Error(err)
 		}
@@ -174,7 +174,7 @@ func TestWhoeverMayNotBeAskedIsNotWaitedFor(t *testing.T) {
 				Inbox: NewInbox(t.TempDir(), time.Now), Binding: func(string) string { return "b" },
 			}})
 			began := time.Now()
-			r, err := q.Ask(t.Context(), "c", "tool x", message.Inquiry{ID: "q1", Text: "?"})
+			r, err := q.Ask(t.Context(), message.ToolCall{ID: "c", Tool: "x"}, message.Inquiry{ID: "q1", Text: "?"})
 			want, after := message.ReplyUnanswered, time.Duration(0)
 			if c.waits {
 				want, after = message.ReplyExpired, time.Hour

@@ -32,6 +32,8 @@ type HostOptions struct {
 	Kinds tool.Kinds
 	// State is the folder that holds runs. No tool sees it.
 	State string
+	// Keys is the state folder whose stored keys are used; "" is State.
+	Keys string
 	// AllowUnsandboxed runs tools that ask for a sandbox without one.
 	AllowUnsandboxed bool
 	// Containerd is the socket of containerd; "" is the default.

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (c Keys) Of(m *v1alpha1.Model) (secret.Value, error) {
 // resolve resolves every secret reference, before a tool is started. Only the agent's own
 // model must have its key: that of another matters when it is asked.
 func (h *Host) resolve(ctx context.Context, o *Options) (*Secrets, error) {
-	r := secret.Resolver{Exec: h.execute, Stored: keys.Lookup(h.State)}
+	r := secret.Resolver{Exec: h.execute, Stored: keys.Lookup(cmp.Or(h.Keys, h.State))}
 	found := Keys{}
 	values, resolved := slices.Clone(o.Known), slices.Clone(o.Resolved)
 	for i, m := range o.Models {
@@ -139,7 +140,7 @@ func (s *Secrets) revealed(text []byte) bool {
 
 // Secret resolves a reference before the environment is opened.
 func (h *Host) Secret(ctx context.Context, field string, from v1alpha1.ValueFrom) (secret.Value, error) {
-	return secret.Resolver{Exec: h.execute, Stored: keys.Lookup(h.State)}.Resolve(ctx, field, from)
+	return secret.Resolver{Exec: h.execute, Stored: keys.Lookup(cmp.Or(h.Keys, h.State))}.Resolve(ctx, field, from)
 }
 
 // maxSecretOutput is more than any secret has.

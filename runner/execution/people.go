@@ -25,6 +25,8 @@ type PeopleOptions struct {
 	// people of the run that has started this one, whose terminal it uses.
 	Terminal *approval.Terminal
 	Above    *People
+	// Agent is the name of the agent that asks.
+	Agent string
 	// Of names the subagent that asks there; "" is the run's own agent.
 	Of string
 	// Remembered are answers that hold for further calls.
@@ -52,7 +54,7 @@ func NewPeople(o PeopleOptions) *People {
 			o.Declared.OnAsk = v1alpha1.OnAskDeny
 		}
 	}
-	with := approval.Options{OnAsk: o.Declared.OnAsk, Timeout: o.Declared.Timeout.Duration, Remote: o.remote(), Terminal: o.Terminal, Of: o.Of}
+	with := approval.Options{OnAsk: o.Declared.OnAsk, Timeout: o.Declared.Timeout.Duration, Remote: o.remote(), Terminal: o.Terminal, Agent: o.Agent, Of: o.Of}
 	p := &People{approver: o.Answers.Approver(with), wait: o.Answers.Waits(with), terminal: o.Terminal, lent: o.Above != nil}
 	if o.Terminal != nil {
 		p.approver = inTurn{p.approver, o.Recorder}

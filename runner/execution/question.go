@@ -61,11 +61,12 @@ func (i *inquirer) inquire(ctx context.Context, call string, in message.Inquiry)
 		}
 		in.ExpiresAt = until.UnixMilli()
 	}
-	var who, of string
+	var of string
+	asking := message.ToolCall{ID: call}
 	i.recorder.See(func(v *view.Run) {
 		in.ID, of = fmt.Sprintf("q%d", v.Inquiries(call)+1), v.MessageOf(call)
 		if c := v.Call(call); c != nil {
-			who = "tool " + c.Tool
+			asking.Tool, asking.Args = c.Tool, c.Input
 		}
 	})
 	asked, err := i.recorder.appendIf(event.Event{Message: of, Call: call, Data: event.QuestionAsked{Inquiry: in}}, func(v *view.Run) bool {
@@ -79,7 +80,7 @@ func (i *inquirer) inquire(ctx context.Context, call string, in message.Inquiry)
 		in = d.Inquiry
 	}
 	i.recorder.shown(ctx)
-	reply, err := i.people.Ask(ctx, call, who, in)
+	reply, err := i.people.Ask(ctx, asking, in)
 	if err != nil {
 		return none, err // the end of the call closes the question
 	}

@@ -68,8 +68,16 @@ type Options struct {
 	Stdin io.Reader
 	// Documents are objects that are in no file.
 	Documents []Document
+	// Admitted are manifests that were read, in place of Paths.
+	Admitted *Admitted
+	// Tests are judged, too: a run needs none.
+	Tests bool
+	// WithoutRun leaves out the Run objects of the manifests.
+	WithoutRun bool
 	// Agent and Model choose by name where the manifests hold several.
 	Agent, Model string
+	// Models are those of agents below, by the names of these, in place of their own.
+	Models map[string]string
 	// Above are the agents that have started the agent, that of the run first, for a call
 	// that is only judged.
 	Above []string
@@ -91,6 +99,8 @@ type Options struct {
 	State string
 	// Approve is how questions are answered; see approval.Parse.
 	Approve string
+	// Person answers questions in place of what Approve says. Optional.
+	Person approval.Person
 	// Timeout narrows limits.timeout; 0 keeps it.
 	Timeout time.Duration
 	// Pins are what programs must report about tools, by call name.
@@ -126,10 +136,12 @@ type Options struct {
 // New reads, validates and resolves manifests. Its errors are a
 // *manifest.InvalidError or a *reason.UsageError.
 func New(ctx context.Context, o Options) (*Plan, error) {
-	if len(o.Paths) == 0 && len(o.Documents) == 0 {
+	if len(o.Paths) == 0 && len(o.Documents) == 0 && o.Admitted == nil {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
-	choice := admission.ResolveOptions{Agent: o.Agent, Prefer: o.Prefer, Model: o.Model, Policies: o.RunPolicies, Skill: o.Skill}
+	choice := admission.ResolveOptions{
+		Agent: o.Agent, Prefer: o.Prefer, Model: o.Model, Policies: o.RunPolicies, Skill: o.Skill, WithoutRun: o.WithoutRun, Models: o.Models,
+	}
 	set, catalog, found := o.admit(ctx, choice)
 	if found.HasErrors() {
 		return nil, &manifest.InvalidError{Findings: found}
@@ -162,6 +174,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	if p.Answers, err = approval.Parse(o.Approve); err != nil {
 		return nil, &reason.UsageError{Err: err}
 	}
+	p.Answers.Person = o.Person
 	if err := p.fillPrompts(&o); err != nil {
 		return nil, &reason.UsageError{Err: err}
 	}
@@ -179,7 +192,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.Attached = append(p.Attached, o.RecordedFiles...)
-	if len(o.Paths) > 0 {
+	if len(o.Documents) == 0 {
 		p.Manifests = append(p.inWorkspace(set.Documents), p.Manifests...)
 	}
 	return p, nil
@@ -243,7 +256,10 @@ func (p *Plan) Lean() *Plan {
 
 // admit reads what a run is made of, from files or from objects without one.
 func (o *Options) admit(ctx context.Context, choice admission.ResolveOptions) (*manifest.Set, *admission.Catalog, manifest.Findings) {
-	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies, Modelless: o.Skill != "", Images: o.images(ctx)}
+	if a := o.Admitted; a != nil {
+		return a.Set, a.Catalog, nil
+	}
+	opts := admission.Options{Policies: o.Policies, RunPolicies: o.RunPolicies, Modelless: o.Skill != "", SkipTests: !o.Tests, Images: o.images(ctx)}
 	if o.Ahead != nil {
 		opts.Ahead = func(c *admission.Catalog) { o.ahead(ctx, c, choice) }
 	}

@@ -90,6 +90,10 @@ type Context struct {
 	// Demand returns why a person is asked about a call that the policies let run, "" for a
 	// call that may run without; see Engine.demand. Nil: none is asked.
 	Demand func(message.ToolCall) string
+	// Traced is called with what each policy said about each call that is judged, and about
+	// each result that is reviewed, whatever was decided: every rule is then asked a second
+	// time. Nil: that costs nothing.
+	Traced func(policy string, t RuleTrace, result bool)
 }
 
 // Engine judges the calls of one agent in one run. It may be used by many
@@ -297,6 +301,7 @@ func (e *Engine) decide(ctx context.Context, j *judged, call message.ToolCall) (
 	if err != nil {
 		return message.Decision{Action: message.Deny, Rule: "default/error", Message: "the arguments cannot be read: " + err.Error(), Risk: string(j.tool.risk())}
 	}
+	e.traced(ctx, j, in, false)
 	o := e.reach(ctx, j, in, j.enforced.outcome(ctx, j, in, false))
 	var rewritten json.RawMessage
 	if len(o.redactions) > 0 && o.action != v1alpha1.ActionDeny {

@@ -33,7 +33,7 @@ func (e *Engine) reviewOwn(ctx context.Context, call message.ToolCall, result *m
 	if !ok || result == nil {
 		return nil, fmt.Errorf("review the result of %s: there is no such tool or result", call.Tool)
 	}
-	if len(j.enforced.after) == 0 {
+	if len(j.enforced.after) == 0 && e.context.Traced == nil {
 		return result, nil
 	}
 	// What a call has brought is judged also when the run is being stopped, or the
@@ -49,6 +49,7 @@ func (e *Engine) reviewOwn(ctx context.Context, call message.ToolCall, result *m
 		return nil, fmt.Errorf("review the result of %s: %w", call.Tool, err)
 	}
 	in.result(result)
+	e.traced(ctx, j, in, true)
 	return e.review(ctx, j, in, result)
 }
 

@@ -32,13 +32,7 @@ type RuleTrace struct {
 // Trace asks every rule of one policy about a call, and those on results about
 // its result, if there is one. The call is not counted.
 func (c *Compiled) Trace(ctx context.Context, about Context, call message.ToolCall, result *message.ToolResult) (RuleTrace, error) {
-	seen := *c
-	seen.entries = slices.Clone(c.entries)
-	won := make([]bool, len(seen.entries))
-	for i := range seen.entries {
-		seen.entries[i].won = &won[i]
-	}
-	e := NewEngine([]*Compiled{&seen}, about)
+	e := NewEngine([]*Compiled{c}, about)
 	j, ok := e.tools[call.Tool]
 	if !ok {
 		return RuleTrace{}, nil
@@ -47,26 +41,47 @@ func (c *Compiled) Trace(ctx context.Context, about Context, call message.ToolCa
 	if err != nil {
 		return RuleTrace{}, err
 	}
-	var s RuleTrace
-	s.ask(ctx, j.enforced.calls, in)
-	seen.judge(j.tool, in.facts)
+	s := c.trace(ctx, j.tool, about.Agent.Name, in, false)
+	if result != nil {
+		in.result(result)
+		s.Answers = append(s.Answers, c.trace(ctx, j.tool, about.Agent.Name, in, true).Answers...)
+	}
+	return s, nil
+}
+
+// trace asks the rules of a policy about a call, or about its result.
+func (c *Compiled) trace(ctx context.Context, t *Tool, agent string, in *input, result bool) (s RuleTrace) {
+	for _, r := range c.rules[t.compiledAs()] {
+		if (r.spec.On == v1alpha1.OnResult) != result || !MatchesAgent(&r.spec.Match, agent) || !selects(&r.spec.Match, t) {
+			continue
+		}
+		truth, err := r.truth(ctx, in)
+		s.Answers = append(s.Answers, Answer{Rule: r.order, Truth: truth, Err: err})
+	}
+	if result || len(c.entries) == 0 {
+		return s
+	}
+	seen := *c
+	seen.entries = slices.Clone(c.entries)
+	won := make([]bool, len(seen.entries))
+	for i := range seen.entries {
+		seen.entries[i].won = &won[i]
+	}
+	seen.judge(t, in.facts)
 	for i, w := range won {
 		if w {
 			s.Entries = append(s.Entries, i)
 		}
 	}
-	if result != nil {
-		in.result(result)
-		s.ask(ctx, j.enforced.after, in)
-	}
-	return s, nil
+	return s
 }
 
-func (s *RuleTrace) ask(ctx context.Context, rules map[v1alpha1.Action][]*rule, in *input) {
-	for _, of := range rules {
-		for _, r := range of {
-			t, err := r.truth(ctx, in)
-			s.Answers = append(s.Answers, Answer{Rule: r.order, Truth: t, Err: err})
-		}
+// traced reports what the policies of the engine say, to a context that wants to know.
+func (e *Engine) traced(ctx context.Context, j *judged, in *input, result bool) {
+	if e.context.Traced == nil {
+		return
+	}
+	for _, c := range e.policies {
+		e.context.Traced(c.name, c.trace(ctx, j.tool, e.context.Agent.Name, in, result), result)
 	}
 }
