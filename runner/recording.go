@@ -333,6 +333,10 @@ type UpdateOptions struct {
 	// used. The prompt and the inputs are the recorded ones, and so is the
 	// workspace unless it is set. Record is ignored.
 	Run RunOptions
+	// Replace makes the run that of the options alone, with their prompt and their values
+	// in place of the recorded ones. A cassette that is not there, or cannot be read, is
+	// recorded as well.
+	Replace bool
 }
 
 // Updated is a cassette that was recorded again.
@@ -341,6 +345,9 @@ type Updated struct {
 	// left as it was.
 	*Outcome
 	Change replay.Change
+	// Unread is why the old cassette could not be compared: it was not there, or is
+	// damaged; nil if it was.
+	Unread error
 }
 
 // Update executes a recorded run for real again. The new recording replaces the
@@ -348,19 +355,17 @@ type Updated struct {
 // of Run and of Replay.
 func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 	c, err := openCassette(o.File)
-	if err != nil {
+	if err != nil && !o.Replace {
 		return nil, err
+	}
+	if o.Replace {
+		return replaceCassette(ctx, c, err, o)
 	}
 	was, err := recordedPlan(c)
 	if err != nil {
 		return nil, err
 	}
-	before := &view.Run{}
-	for _, e := range c.Life() {
-		if err := before.Apply(e.Event); err != nil {
-			before.Warnings = append(before.Warnings, err.Error())
-		}
-	}
+	before := recordedRun(c)
 	run := o.Run
 	run.Record, run.renew, run.sent = o.File, true, messagesOf(c)
 	if run.Workspace == "" {
@@ -380,6 +385,39 @@ func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 	change := replay.Compare(before, out.Run)
 	change.File, change.Written, change.Result = o.File, out.Unrecorded == nil, out.Result()
 	return &Updated{Outcome: out, Change: change}, nil
+}
+
+// recordedRun is the run of a cassette.
+func recordedRun(c *cassette.Cassette) *view.Run {
+	v := &view.Run{}
+	for _, e := range c.Life() {
+		if err := v.Apply(e.Event); err != nil {
+			v.Warnings = append(v.Warnings, err.Error())
+		}
+	}
+	return v
+}
+
+// replaceCassette runs what the options say, and records it. Unread is why there is no
+// recording to compare it with.
+func replaceCassette(ctx context.Context, c *cassette.Cassette, unread error, o UpdateOptions) (*Updated, error) {
+	run := o.Run
+	run.Record, run.renew = o.File, true
+	if c != nil {
+		run.sent = messagesOf(c)
+	}
+	out, err := Run(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	u := &Updated{Outcome: out, Unread: unread}
+	if c != nil {
+		if before := recordedRun(c); before.Finished != nil && out.Run.Finished != nil {
+			u.Change = replay.Compare(before, out.Run)
+		}
+	}
+	u.Change.File, u.Change.Written, u.Change.Result = o.File, out.Unrecorded == nil, out.Result()
+	return u, nil
 }
 
 // recordedSource is the folder the recorded run has worked for.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"time"
 
@@ -35,11 +36,19 @@ type ReplayOptions struct {
 	// WithoutRun and Models are those of RunOptions.
 	WithoutRun bool
 	Models     map[string]string
+	// Task is what the recorded run must have been asked; nil: whatever it was.
+	Task *Task
 	// Agent chooses among several agents in Paths; "" is the recorded one's name.
 	Agent string
 	// Events is called with every event once and in order, before Replay
 	// returns.
 	Events func(event.Event)
+}
+
+// Task is the prompt and the inputs of a run, as manifests give them.
+type Task struct {
+	Prompt string
+	Inputs map[string]json.RawMessage
 }
 
 // Divergence is where a replay is not what was recorded.
@@ -106,6 +115,13 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 			return nil, err
 		}
 		drift = was.drift(now)
+		if o.Task != nil {
+			other, err := was.otherTask(now, o.Task)
+			if err != nil {
+				return nil, err
+			}
+			drift = append(other, drift...)
+		}
 	}
 	live, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -293,6 +309,35 @@ func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []
 		}
 	}
 	return &now, r.Redeclared(resolved), nil
+}
+
+// otherTask lists where a task is another one than that of the recorded run.
+func (r *recorded) otherTask(now *recorded, t *Task) (all []replay.Drift, err error) {
+	asked, inputs, err := now.Ask(t.Prompt, t.Inputs)
+	if err != nil {
+		return nil, &reason.UsageError{Err: err}
+	}
+	if asked != r.Prompt {
+		all = append(all, replay.Drift{What: "the prompt", Recorded: r.Prompt, Now: asked})
+	}
+	was, err := json.Marshal(r.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	is, err := json.Marshal(inputs)
+	if err != nil {
+		return nil, err
+	}
+	if !sameJSON(was, is) {
+		all = append(all, replay.Drift{What: "the inputs", Recorded: string(was), Now: string(is)})
+	}
+	return all, nil
+}
+
+// sameJSON compares two objects by their values; no object is as good as an empty one.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y map[string]any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && len(x) == len(y) && (len(x) == 0 || reflect.DeepEqual(x, y))
 }
 
 // drift lists what the model would be sent differently, and gives now the system prompt

@@ -149,7 +149,8 @@ type TestWorkspace struct {
 	// +optional
 	Files map[string]string `json:"files,omitempty"`
 	// Commit is the message of a commit: the folder is then a git repository with this one
-	// commit, which holds all files. Its author and its time are the same each time.
+	// commit, which holds all files but those that a .gitignore names. Its author and its
+	// time are the same each time.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional

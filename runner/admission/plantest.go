@@ -188,3 +188,31 @@ func (p *Plan) Asked(r model.Registry) (remote []*v1alpha1.Model) {
 	}
 	return remote
 }
+
+// CassetteOf returns the recording that a Model answers from; "" for any other Model.
+func (c *Catalog) CassetteOf(name string, r model.Registry) string {
+	e, ok := c.Models[name]
+	if !ok || e.Object.Spec.Cassette == nil {
+		return ""
+	}
+	if own, known := r.Of(e.Object.Spec.Provider); !known || own.Section.Set == nil || own.Section.Field != "cassette" {
+		return ""
+	}
+	return absolute(e.Doc.Dir, e.Object.Spec.Cassette.Path)
+}
+
+// AgentTools are the call names of an agent's tools, sorted. Several are those whose
+// functions only their programs know.
+func (c *Catalog) AgentTools(agent string) (tools, several []string) {
+	e, ok := c.Agents[agent]
+	if !ok {
+		return nil, nil
+	}
+	k := c.callable(e.Object)
+	for _, name := range names(k.names) {
+		if k.names[name] {
+			tools = append(tools, name)
+		}
+	}
+	return tools, k.several
+}

@@ -9,6 +9,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 
 	"agentctl.dev/agentctl/runner/expr"
 )
@@ -83,6 +86,7 @@ func (e *Expectation) ReadsFiles() bool { return e.program.Reads("files") }
 func (e *Expectation) ReadsEvents() bool { return e.program.Reads("events") }
 
 // Value is a part of an expression and the value that it had, as JSON, or "error: " and why.
+// Those of lists of the run are summed up in words.
 type Value struct {
 	Expression string `json:"expression"`
 	Value      string `json:"value"`
@@ -96,6 +100,9 @@ type Verdict struct {
 	// Values of its parts, the whole first, where it is not met.
 	Values []Value
 }
+
+// failed begins the value of a part that could not be evaluated.
+const failed = "error: "
 
 // errUnknown is the error of a value that depends on nothing that is known.
 var errUnknown = errors.New("its value is unknown")
@@ -120,7 +127,17 @@ func (e *Expectation) Judge(ctx context.Context, values map[string]any) (Verdict
 		v.Err = traced
 	}
 	for _, s := range steps {
-		v.Values = append(v.Values, Value(s))
+		if v.Err != nil && strings.HasPrefix(s.Value, failed) {
+			continue // the error is said once
+		}
+		if _, listed := summaries[s.Expression]; !listed {
+			v.Values = append(v.Values, Value(s))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(summaries)) {
+		if text, ok := summary(name, values); ok && e.program.Reads(name) {
+			v.Values = append(v.Values, Value{Expression: name, Value: text})
+		}
 	}
 	return v, nil
 }

@@ -13,6 +13,14 @@ import (
 	"agentctl.dev/agentctl/runner/tool"
 )
 
+// Ask returns the prompt and the inputs that a run of the plan begins with which is given
+// these, or none.
+func (p *Plan) Ask(prompt string, inputs map[string]json.RawMessage) (string, map[string]json.RawMessage, error) {
+	asked := *p
+	err := asked.fillPrompts(&Options{Prompt: prompt, RecordedInputs: inputs})
+	return asked.Prompt, asked.Inputs, err
+}
+
 // fillPrompts fills the inputs into the instructions and the prompt.
 func (p *Plan) fillPrompts(o *Options) error {
 	var err error

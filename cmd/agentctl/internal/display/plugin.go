@@ -1,7 +1,6 @@
 package display
 
 import (
-	"encoding/xml"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -69,7 +68,7 @@ func indented(text string) string {
 
 // WriteJUnit writes one suite, a case for each promise.
 func (p PluginTest) WriteJUnit(s *Screen) error {
-	suite := junitSuite{Name: "plugin/" + filepath.Base(p.Program), Tests: len(p.Checks), Failures: p.Failed, Skipped: p.Skipped}
+	suite := junitSuite{Name: "plugin/" + filepath.Base(p.Program)}
 	var total int64
 	for i := range p.Checks {
 		c := &p.Checks[i]
@@ -84,13 +83,8 @@ func (p PluginTest) WriteJUnit(s *Screen) error {
 		}
 		suite.Cases = append(suite.Cases, one)
 	}
-	suite.Time = seconds(total)
-	text, err := xml.MarshalIndent(junitSuites{Tests: suite.Tests, Failures: suite.Failures, Suites: []junitSuite{suite}}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = s.Write(append([]byte(xml.Header), append(text, '\n')...))
-	return err
+	suite.sum(total)
+	return writeSuites(s, []junitSuite{suite})
 }
 
 // PluginAnswer writes what a tool answered: the output to stdout, what a person
