@@ -37,7 +37,7 @@ type rule struct {
 // doors are the packages of the runner that a program uses. What lies behind
 // them is free to change. Only the first executes runs.
 var doors = []string{
-	"./runner",
+	"./runner", "./runner/agenttest", "./runner/agenttest/report",
 	"./runner/audit", "./runner/client", "./runner/doctor", "./runner/keys", "./runner/mcpserver", "./runner/model/provider", "./runner/pluginkit",
 	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir",
 }
@@ -420,6 +420,8 @@ func TestRulesBite(t *testing.T) {
 		{"./cmd/agentctl/internal/cli", "./runner/runs", no},
 		{"./cmd/agentd", "./runner/journal", "uses the doors"},
 		{"./runner/pluginkit", "./runner", "link the engine"},
+		{"./runner/agenttest", "./runner", "link the engine"},
+		{"./runner", "./runner/agenttest/engine", no},
 		{"./runner", "./runner/runs", no},
 		{"./cmd/agentctl-tools", "./runner", "plugin like any other"},
 		{"./cmd/agentctl-sandbox", "./runner/sandbox", "static and tiny"},

@@ -15,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/agenttest/engine"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
@@ -246,16 +247,6 @@ func ReadManifests(ctx context.Context, o ManifestOptions) (*Manifests, error) {
 	return plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, RunPolicies: o.Policies, Tests: true, Registries: registries(), Images: images(o.State, false)})
 }
 
-// AsksNetwork returns the models that a run of an agent may ask over a network, its own
-// among them; none for one that needs no key. The options choose as those of a run do.
-func AsksNetwork(m *Manifests, o RunOptions) ([]*v1alpha1.Model, error) {
-	resolved, err := m.Catalog.Resolve(admission.ResolveOptions{Agent: o.Agent, Model: o.Model, Models: o.Models, Policies: o.Policies, WithoutRun: o.WithoutRun})
-	if err != nil {
-		return nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
-	}
-	return resolved.Asked(registries().Providers), nil
-}
-
 // Document is an object that is in no file, as a control plane stores them.
 type Document = plan.Document
 
@@ -346,3 +337,75 @@ func images(state string, offline bool) func(ctx context.Context, ref string) (s
 var registries = sync.OnceValue(func() plan.Registries {
 	return plan.Registries{Providers: provider.All(), Sources: sources.All()}
 })
+
+// Tests returns what executes the cases of tests, for agenttest.Run. The options hold for
+// every run: Manifests, which ReadManifests has read, and Keys, Version, Kill,
+// AllowUnsandboxed and Containerd.
+func Tests(o RunOptions) engine.Engine {
+	o.WithoutRun, o.Volatile, o.Shared = true, true, &Shared{}
+	return &tests{o}
+}
+
+// tests executes cases of tests as runs.
+type tests struct{ RunOptions }
+
+// Manifests implements engine.Engine.
+func (t *tests) Manifests() (*manifest.Set, *admission.Catalog) {
+	return t.RunOptions.Manifests.Set, t.RunOptions.Manifests.Catalog
+}
+
+// Remote implements engine.Engine.
+func (t *tests) Remote(task *engine.Task) ([]*v1alpha1.Model, error) {
+	resolved, err := t.RunOptions.Manifests.Catalog.Resolve(admission.ResolveOptions{
+		Agent: task.Agent, Model: task.Model, Models: task.Models, Policies: task.Policies, WithoutRun: true,
+	})
+	if err != nil {
+		return nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
+	}
+	return resolved.Asked(registries().Providers), nil
+}
+
+// CassetteOf implements engine.Engine.
+func (t *tests) CassetteOf(model string) string {
+	return t.RunOptions.Manifests.Catalog.CassetteOf(model, registries().Providers)
+}
+
+// options are those of the run of a task.
+func (t *tests) options(task *engine.Task) RunOptions {
+	o := t.RunOptions
+	o.Agent, o.Model, o.Models, o.Prompt, o.Values, o.Policies = task.Agent, task.Model, task.Models, task.Prompt, task.Inputs, task.Policies
+	o.Workspace, o.State, o.Answers, o.Timeout = task.Workspace, task.State, task.Answers, task.Timeout
+	o.Events, o.Children, o.Traced = task.Events, task.Children, task.Traced
+	return o
+}
+
+// Run implements engine.Engine.
+func (t *tests) Run(ctx context.Context, task *engine.Task) (*engine.Ended, error) {
+	out, err := Run(ctx, t.options(task))
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Ended{Run: out.Run, Dir: out.Journal, Unseen: out.Unseen}, nil
+}
+
+// Record implements engine.Engine.
+func (t *tests) Record(ctx context.Context, task *engine.Task, file string) (*engine.Recorded, error) {
+	out, err := Update(ctx, UpdateOptions{File: file, Run: t.options(task), Replace: true})
+	if err != nil {
+		return nil, err
+	}
+	ended := &engine.Ended{Run: out.Run, Dir: out.Journal, Unseen: out.Unseen}
+	return &engine.Recorded{Ended: ended, Unrecorded: out.Unrecorded, Unread: out.Unread, Change: out.Change}, nil
+}
+
+// Replay implements engine.Engine.
+func (t *tests) Replay(ctx context.Context, task *engine.Task, file string) (*engine.Replayed, error) {
+	out, err := Replay(ctx, ReplayOptions{
+		File: file, Manifests: t.RunOptions.Manifests, WithoutRun: true, Agent: task.Agent, Models: task.Models, Events: task.Events,
+		Task: &Task{Prompt: task.Prompt, Inputs: task.Inputs},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Replayed{Run: out.Run, Divergence: out.Divergence, Notes: out.Notes}, nil
+}

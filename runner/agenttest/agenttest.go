@@ -3,14 +3,14 @@
 // Each case has a state folder and a copy of its files for itself, and its run is the one
 // that agentctl run executes: nothing of the engine is replaced. What cases share is what
 // does not change: the manifests that were read, with their compiled policies and
-// expectations, and the files that copies are made of.
+// expectations, and the files that copies are made of. Programs are not shared: each runs in
+// a sandbox of one run, and what it did there is gone with the run.
 package agenttest
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,17 +20,17 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/agenttest/engine"
 	"agentctl.dev/agentctl/runner/agenttest/report"
 	"agentctl.dev/agentctl/runner/fstree"
+	"agentctl.dev/agentctl/runner/manifest"
 )
 
-// Options select the cases and how they are run. Paths are required.
+// Options select the cases and how they are run. Engine is required.
 type Options struct {
-	// Paths are files, folders or "-" (Stdin) with manifests.
-	Paths []string
-	Stdin io.Reader
+	// Engine executes the runs, and has the manifests; see runner.Tests.
+	Engine engine.Engine
 	// Names select tests as TEST, and cases as TEST/CASE; none: all.
 	Names []string
 	// Only selects by the name, as TEST or TEST/CASE. Optional.
@@ -48,16 +48,8 @@ type Options struct {
 	Models, Policies []string
 	// Coverage reports what the runs have exercised.
 	Coverage bool
-	// State is the folder with stored keys and images of skills; see statedir.Find. No run is
-	// in it.
-	State string
 	// Keep is a folder that is given the state folders of cases that failed; "" keeps none.
 	Keep string
-	// AllowUnsandboxed, Containerd, Version and Kill are those of runner.RunOptions.
-	AllowUnsandboxed bool
-	Containerd       string
-	Version          string
-	Kill             <-chan struct{}
 	// Progress is called when a case has ended, by one goroutine at a time. Optional.
 	Progress func(Progress)
 }
@@ -75,29 +67,26 @@ const NoPolicy = "none"
 // set is the tests of one call.
 type set struct {
 	*Options
-	manifests *runner.Manifests
+	manifests *manifest.Set
+	catalog   *admission.Catalog
 	fixtures  *fixtures
 	coverage  *coverage
 	expected  *expectations
-	shared    runner.Shared
 	// states is the folder for the state folders of the runs.
 	states string
 }
 
-// Run carries out the selected cases, in every column. Its errors are an
-// *runner.InvalidError or a *reason.UsageError, about the machine, or the cause of a
-// context that has ended: then there is no report.
+// Run carries out the selected cases, in every column. Its errors are a *reason.UsageError,
+// about the machine, or the cause of a context that has ended: then there is no report.
 func Run(ctx context.Context, o Options) (*report.Report, error) {
 	began := time.Now()
-	manifests, err := runner.ReadManifests(ctx, runner.ManifestOptions{Paths: o.Paths, Stdin: o.Stdin, Policies: withoutNone(o.Policies), State: o.State})
+	s := &set{Options: &o}
+	s.manifests, s.catalog = o.Engine.Manifests()
+	cases, err := s.choose()
 	if err != nil {
 		return nil, err
 	}
-	cases, err := o.choose(manifests)
-	if err != nil {
-		return nil, err
-	}
-	columns, err := o.columns(manifests)
+	columns, err := s.columns()
 	if err != nil {
 		return nil, err
 	}
@@ -105,12 +94,12 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &set{Options: &o, manifests: manifests, fixtures: newFixtures(filepath.Join(top, "files")), expected: newExpectations(manifests.Catalog), states: filepath.Join(top, "runs")}
+	s.fixtures, s.expected, s.states = newFixtures(filepath.Join(top, "files")), newExpectations(s.catalog), filepath.Join(top, "runs")
 	if o.Keep != "" {
 		s.states = o.Keep
 	}
 	if o.Coverage {
-		s.coverage = newCoverage(manifests)
+		s.coverage = newCoverage(s.catalog)
 	}
 	out := s.run(ctx, cases, columns)
 	if err := errors.Join(context.Cause(ctx), fstree.Remove(top)); err != nil {

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/agenttest/report"
 	"agentctl.dev/agentctl/runner/policy"
@@ -25,10 +24,10 @@ type coverage struct {
 	agents   map[string]map[string]bool
 }
 
-func newCoverage(m *runner.Manifests) *coverage {
-	c := &coverage{catalog: m.Catalog, policies: map[string]*policytest.Seen{}, judged: map[string]bool{}, agents: map[string]map[string]bool{}}
-	for name := range m.Catalog.Policies {
-		if !m.Catalog.Shipped(name) {
+func newCoverage(catalog *admission.Catalog) *coverage {
+	c := &coverage{catalog: catalog, policies: map[string]*policytest.Seen{}, judged: map[string]bool{}, agents: map[string]map[string]bool{}}
+	for name := range catalog.Policies {
+		if !catalog.Shipped(name) {
 			c.policies[name] = &policytest.Seen{}
 		}
 	}

@@ -1,16 +1,15 @@
 package agenttest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/policies"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/agenttest/report"
-	"agentctl.dev/agentctl/runner/model/provider"
 )
 
 // nameOf is the name by which a case is selected.
@@ -22,8 +21,8 @@ func nameOf(c *admission.PlannedCase) string {
 }
 
 // choose returns the selected cases, in the order of the manifests.
-func (o *Options) choose(m *runner.Manifests) ([]admission.PlannedCase, error) {
-	all := m.Catalog.TestCases(m.Set)
+func (s *set) choose() ([]admission.PlannedCase, error) {
+	all := s.catalog.TestCases(s.manifests)
 	if len(all) == 0 {
 		return nil, reason.Usagef("the manifests hold no Test").WithHint("write one beside the agent, with its agentRef and what to expect: agentctl explain test.spec")
 	}
@@ -32,21 +31,21 @@ func (o *Options) choose(m *runner.Manifests) ([]admission.PlannedCase, error) {
 		tests, known = append(tests, all[i].Test), append(known, nameOf(&all[i]))
 	}
 	tests = slices.Compact(tests)
-	for _, name := range o.Names {
+	for _, name := range s.Names {
 		if !slices.Contains(tests, name) && !slices.Contains(known, name) {
 			return nil, reason.Usagef("there is no test %q", name).WithHint(otherName(name, slices.Concat(tests, known)))
 		}
 	}
 	chosen := slices.DeleteFunc(all, func(c admission.PlannedCase) bool {
 		name := nameOf(&c)
-		named := len(o.Names) == 0 || slices.Contains(o.Names, c.Test) || slices.Contains(o.Names, name)
-		return !named || o.Only != nil && !o.Only.MatchString(name)
+		named := len(s.Names) == 0 || slices.Contains(s.Names, c.Test) || slices.Contains(s.Names, name)
+		return !named || s.Only != nil && !s.Only.MatchString(name)
 	})
 	if len(chosen) == 0 {
-		return nil, reason.Usagef("no case has a name that matches %s", o.Only).WithHint("there are " + listed(known))
+		return nil, reason.Usagef("no case has a name that matches %s", s.Only).WithHint("there are " + listed(known))
 	}
-	if o.Update {
-		return chosen, o.updatable(m, chosen)
+	if s.Update {
+		return chosen, s.updatable(chosen)
 	}
 	return chosen, nil
 }
@@ -72,11 +71,11 @@ func listed(names []string) string {
 
 // updatable refuses an update of cases that could not be recorded: of none with a cassette,
 // or of several into one.
-func (o *Options) updatable(m *runner.Manifests, chosen []admission.PlannedCase) error {
+func (s *set) updatable(chosen []admission.PlannedCase) error {
 	of := map[string]string{}
 	for i := range chosen {
 		c := &chosen[i]
-		file := cassetteOf(m, c)
+		file := s.cassetteOf(c)
 		if file == "" {
 			continue
 		}
@@ -92,34 +91,31 @@ func (o *Options) updatable(m *runner.Manifests, chosen []admission.PlannedCase)
 }
 
 // cassetteOf is the cassette of a case: its record, or that of its Model.
-func cassetteOf(m *runner.Manifests, c *admission.PlannedCase) string {
+func (s *set) cassetteOf(c *admission.PlannedCase) string {
 	if c.Record != "" {
 		return c.Record
 	}
-	return m.Catalog.CassetteOf(modelOf(m, c), provider.All())
+	return s.Engine.CassetteOf(cmp.Or(c.Model, s.ownModel(c)))
 }
 
-// modelOf is the Model that answers a case.
-func modelOf(m *runner.Manifests, c *admission.PlannedCase) string {
-	if c.Model != "" {
-		return c.Model
-	}
-	return m.Catalog.Agents[c.Agent].Object.Spec.ModelRef.Name
+// ownModel is the Model of the agent of a case.
+func (s *set) ownModel(c *admission.PlannedCase) string {
+	return s.catalog.Agents[c.Agent].Object.Spec.ModelRef.Name
 }
 
 // columns are the pairs of models and policies to compare, or one of neither.
-func (o *Options) columns(m *runner.Manifests) ([]report.Column, error) {
-	for _, name := range o.Models {
-		if _, ok := m.Catalog.Models[name]; !ok {
-			return nil, reason.Usagef("--models: there is no Model %q", name).WithHint(otherName(name, sortedKeys(m.Catalog.Models)))
+func (s *set) columns() ([]report.Column, error) {
+	for _, name := range s.Models {
+		if _, ok := s.catalog.Models[name]; !ok {
+			return nil, reason.Usagef("--models: there is no Model %q", name).WithHint(otherName(name, sortedKeys(s.catalog.Models)))
 		}
 	}
-	for _, name := range withoutNone(o.Policies) {
-		if _, ok := m.Catalog.Policies[name]; !ok {
-			return nil, reason.Usagef("--policy: there is no Policy %q", name).WithHint(otherName(name, slices.Concat(sortedKeys(m.Catalog.Policies), policies.Names())))
+	for _, name := range WithoutNone(s.Policies) {
+		if _, ok := s.catalog.Policies[name]; !ok {
+			return nil, reason.Usagef("--policy: there is no Policy %q", name).WithHint(otherName(name, slices.Concat(sortedKeys(s.catalog.Policies), policies.Names())))
 		}
 	}
-	models, narrowing := o.Models, o.Policies
+	models, narrowing := s.Models, s.Policies
 	if len(models) == 0 {
 		models = []string{""}
 	}
@@ -143,7 +139,7 @@ func (o *Options) columns(m *runner.Manifests) ([]report.Column, error) {
 // sortedKeys are the keys of a map in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// withoutNone leaves out the word for no policy.
-func withoutNone(names []string) []string {
+// WithoutNone leaves NoPolicy out.
+func WithoutNone(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == NoPolicy })
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,12 +15,12 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/admission"
+	"agentctl.dev/agentctl/runner/agenttest/engine"
 	"agentctl.dev/agentctl/runner/agenttest/report"
 	"agentctl.dev/agentctl/runner/expect"
 	"agentctl.dev/agentctl/runner/fstree"
-	"agentctl.dev/agentctl/runner/model/provider"
+	"agentctl.dev/agentctl/runner/manifest"
 )
 
 // trial is one case in one column.
@@ -78,7 +77,7 @@ func exitCode(err error) int {
 	if _, usage := errors.AsType[*reason.UsageError](err); usage {
 		return reason.ExitUsage
 	}
-	if _, invalid := errors.AsType[*runner.InvalidError](err); invalid {
+	if _, invalid := errors.AsType[*manifest.InvalidError](err); invalid {
 		return reason.ExitUsage
 	}
 	return reason.Of(err).ExitCode()
@@ -86,7 +85,7 @@ func exitCode(err error) int {
 
 // problem is an error in words.
 func problem(err error) string {
-	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
+	if invalid, ok := errors.AsType[*manifest.InvalidError](err); ok {
 		for _, f := range invalid.Findings {
 			return fmt.Sprintf("%s: %s: %s", f.Position, f.Path, f.Message)
 		}
@@ -102,30 +101,30 @@ func (t *trial) execute(ctx context.Context, r *report.Case) (v *view.Run, dir s
 	case t.column.Model != "": // a recording is of another model
 		r.Cassette = ""
 	case t.Update:
-		r.Cassette = cassetteOf(t.manifests, t.PlannedCase)
+		r.Cassette = t.cassetteOf(t.PlannedCase)
 	}
 	r.Cassette = shownFile(r.Cassette)
 	if r.Cassette != "" && !t.Update {
 		v, err = t.replay(ctx, r)
 		return v, "", err
 	}
-	o, err := t.options(ctx, r)
+	task, err := t.task(ctx, r)
 	if err != nil {
 		return nil, "", err
 	}
-	var out *runner.Outcome
+	var out *engine.Ended
 	if r.Cassette != "" {
-		out, err = t.record(ctx, o, r)
+		out, err = t.record(ctx, task, r)
 	} else {
-		out, err = runner.Run(ctx, *o)
+		out, err = t.Engine.Run(ctx, task)
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	if out.Unseen > 0 {
-		return nil, out.Journal, fmt.Errorf("%d events of the run were not seen in time", out.Unseen)
+		return nil, out.Dir, fmt.Errorf("%d events of the run were not seen in time", out.Unseen)
 	}
-	return out.Run, out.Journal, nil
+	return out.Run, out.Dir, nil
 }
 
 // shownFile is shown for a file that may be none.
@@ -136,16 +135,11 @@ func shownFile(file string) string {
 	return shown(file)
 }
 
-// options are those of the run.
-func (t *trial) options(ctx context.Context, r *report.Case) (*runner.RunOptions, error) {
-	o := &runner.RunOptions{
-		Manifests: t.manifests, WithoutRun: true, Agent: t.Agent, Model: cmp.Or(t.column.Model, t.Model), Models: t.Models, Prompt: t.Prompt, Values: t.Inputs,
-		Policies: t.narrowing(), State: t.state(), Keys: t.State, Answers: &answers{t.Approvals, t.ApprovalsAt}, Timeout: t.Timeout,
-		AllowUnsandboxed: t.AllowUnsandboxed, Containerd: t.Containerd, Shared: &t.shared, Version: t.Version, Volatile: true, Kill: t.Kill,
-		Events: t.seen.see, Children: t.seen.seeBelow,
-	}
-	if o.Values == nil {
-		o.Values = map[string]json.RawMessage{}
+// task is the run of the case.
+func (t *trial) task(ctx context.Context, r *report.Case) (*engine.Task, error) {
+	o := &engine.Task{
+		Agent: t.Agent, Model: cmp.Or(t.column.Model, t.Model), Models: t.Models, Prompt: t.Prompt, Inputs: t.Inputs, Policies: t.narrowing(), State: t.state(),
+		Answers: &answers{t.Approvals, t.ApprovalsAt}, Timeout: t.Timeout, Events: t.seen.see, Children: t.seen.seeBelow,
 	}
 	if r.Cassette != "" && t.Record == "" {
 		o.Model = "" // the Model of the test is the recording: the agent's own is asked
@@ -176,12 +170,12 @@ func (t *trial) narrowing() []string {
 }
 
 // local refuses a run that would ask a model over the network, unless it was asked for.
-func (t *trial) local(o *runner.RunOptions, r *report.Case) error {
-	asked, err := runner.AsksNetwork(t.manifests, *o)
+func (t *trial) local(o *engine.Task, r *report.Case) error {
+	asked, err := t.Engine.Remote(o)
 	if err != nil {
 		return err
 	}
-	if file := t.manifests.Catalog.CassetteOf(cmp.Or(o.Model, t.ownModel()), provider.All()); file != "" && r.Cassette != "" && shown(file) == r.Cassette {
+	if file := t.Engine.CassetteOf(cmp.Or(o.Model, t.ownModel(t.PlannedCase))); file != "" && r.Cassette != "" && shown(file) == r.Cassette {
 		return reason.Usagef("the agent's own Model is the cassette %s: there is no model to record", r.Cassette).WithHint("name the cassette in spec.record of the Test, and in spec.modelRef the Model to ask")
 	}
 	if len(asked) == 0 || t.column.Model != "" || r.Cassette != "" {
@@ -191,9 +185,6 @@ func (t *trial) local(o *runner.RunOptions, r *report.Case) error {
 	return reason.Usagef("model %q asks %s: a test asks no model over the network", m.Name, m.Spec.Provider).
 		WithHint("name a scripted Model in spec.modelRef (of an agent below in spec.models), record the run with spec.record and --update, or choose the models with --models")
 }
-
-// ownModel is the agent's own.
-func (t *trial) ownModel() string { return t.manifests.Catalog.Agents[t.Agent].Object.Spec.ModelRef.Name }
 
 // state is the state folder of the run.
 func (t *trial) state() string {
@@ -233,9 +224,7 @@ func (t *trial) replay(ctx context.Context, r *report.Case) (*view.Run, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, reason.New(reason.DeadlineExceeded, "spec.timeout of %s passed", t.Timeout))
 	defer cancel()
-	out, err := runner.Replay(ctx, runner.ReplayOptions{
-		File: r.Cassette, Manifests: t.manifests, WithoutRun: true, Agent: t.Agent, Models: t.Models, Task: &runner.Task{Prompt: t.Prompt, Inputs: t.Inputs}, Events: t.seen.see,
-	})
+	out, err := t.Engine.Replay(ctx, &engine.Task{Agent: t.Agent, Models: t.Models, Prompt: t.Prompt, Inputs: t.Inputs, Events: t.seen.see}, r.Cassette)
 	if err != nil {
 		return nil, err
 	}
@@ -248,15 +237,15 @@ func (t *trial) replay(ctx context.Context, r *report.Case) (*view.Run, error) {
 }
 
 // record runs the case and records it.
-func (t *trial) record(ctx context.Context, o *runner.RunOptions, r *report.Case) (*runner.Outcome, error) {
-	if err := os.MkdirAll(filepath.Dir(cassetteOf(t.manifests, t.PlannedCase)), 0o755); err != nil {
+func (t *trial) record(ctx context.Context, task *engine.Task, r *report.Case) (*engine.Ended, error) {
+	if err := os.MkdirAll(filepath.Dir(t.cassetteOf(t.PlannedCase)), 0o755); err != nil {
 		return nil, fmt.Errorf("record the run: %w", err)
 	}
-	out, err := runner.Update(ctx, runner.UpdateOptions{File: r.Cassette, Run: *o, Replace: true})
+	out, err := t.Engine.Record(ctx, task, r.Cassette)
 	if err != nil {
 		return nil, err
 	}
-	r.Recorded = out.Change.Written
+	r.Recorded = out.Unrecorded == nil
 	if out.Unread == nil {
 		r.Change = &out.Change
 	} else if !errors.Is(out.Unread, fs.ErrNotExist) {
@@ -267,7 +256,7 @@ func (t *trial) record(ctx context.Context, o *runner.RunOptions, r *report.Case
 		why := reason.Reason(out.Run.Finished.Reason)
 		return nil, reason.New(why, "%s is not recorded: %s", r.Cassette, cmp.Or(out.Run.Finished.Message, out.Unrecorded.Error())).WithHint("%s", out.Run.Finished.Hint)
 	}
-	return out.Outcome, nil
+	return out.Ended, nil
 }
 
 // used notes how the run ended and what it took.
@@ -310,7 +299,7 @@ func (t *trial) judge(ctx context.Context, r *report.Case, v *view.Run, dir stri
 		}
 		expected[i], files, events, ends = e, files || e.ReadsFiles(), events || e.ReadsEvents(), ends || e.JudgesEnd()
 	}
-	values, err := set.Values(subject, files, events)
+	values, err := values(set, subject, files, events)
 	if err != nil {
 		return err
 	}

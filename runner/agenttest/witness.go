@@ -23,7 +23,7 @@ const (
 type witness struct {
 	mu     sync.Mutex
 	events []event.Event
-	below  []*expect.Below
+	runs   []*below
 }
 
 // see takes an event of the run.
@@ -33,7 +33,7 @@ func (w *witness) see(e event.Event) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.events) <= expect.MaxEvents { // one more shows that there are too many
+	if len(w.events) <= maxEvents { // one more shows that there are too many
 		w.events = append(w.events, e)
 	}
 }
@@ -42,27 +42,27 @@ func (w *witness) see(e event.Event) {
 func (w *witness) seeBelow(e event.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := slices.IndexFunc(w.below, func(b *expect.Below) bool { return b.Run.ID == e.Run })
+	at := slices.IndexFunc(w.runs, func(b *below) bool { return b.Run.ID == e.Run })
 	if at < 0 {
-		at, w.below = len(w.below), append(w.below, &expect.Below{Run: &view.Run{ID: e.Run}})
+		at, w.runs = len(w.runs), append(w.runs, &below{Run: &view.Run{ID: e.Run}})
 	}
-	b := w.below[at]
+	b := w.runs[at]
 	if err := b.Run.Apply(e); err != nil {
 		b.Run.Warnings = append(b.Run.Warnings, err.Error())
 	}
-	if expect.Keeps(e.Type()) && len(b.Events) <= expect.MaxEvents {
+	if expect.Keeps(e.Type()) && len(b.Events) <= maxEvents {
 		b.Events = append(b.Events, e)
 	}
 }
 
 // subject is the run that was seen. Files are those in a folder of it; "" for a recording,
 // which holds no contents.
-func (w *witness) subject(v *view.Run, dir string) expect.Subject {
-	s := expect.Subject{Run: v, Events: w.events}
-	for _, b := range w.below {
+func (w *witness) subject(v *view.Run, dir string) *subject {
+	s := &subject{Run: v, Events: w.events}
+	for _, b := range w.runs {
 		s.Below = append(s.Below, *b)
 	}
-	s.Files = func() (map[string]expect.File, error) {
+	s.Files = func() (map[string]file, error) {
 		if v.Changes.Error != "" {
 			return nil, fmt.Errorf("what the run has changed is not completely known: %s", v.Changes.Error)
 		}
@@ -75,23 +75,23 @@ func (w *witness) subject(v *view.Run, dir string) expect.Subject {
 }
 
 // named are the changed files without their contents.
-func named(v *view.Run) map[string]expect.File {
-	all := map[string]expect.File{}
+func named(v *view.Run) map[string]file {
+	all := map[string]file{}
 	for _, f := range v.Changes.Files {
-		all[f.Path] = expect.File{Change: f.Change, Type: workspace.TypeFile}
+		all[f.Path] = file{Change: f.Change, Type: workspace.TypeFile}
 	}
 	return all
 }
 
 // changed are the changed files, with the contents of those that are text and not too large.
-func changed(v *view.Run, blobs workspace.Blobs) (map[string]expect.File, error) {
+func changed(v *view.Run, blobs workspace.Blobs) (map[string]file, error) {
 	change, err := workspace.ReadChange(blobs, v.Changes.Change)
 	if err != nil {
 		return nil, err
 	}
-	all, left := map[string]expect.File{}, int64(maxContents)
+	all, left := map[string]file{}, int64(maxContents)
 	for _, f := range change.Files {
-		out := expect.File{Change: f.Change, Type: workspace.TypeFile}
+		out := file{Change: f.Change, Type: workspace.TypeFile}
 		if f.New == nil {
 			if f.Old != nil {
 				out.Type = f.Old.Type

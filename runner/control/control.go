@@ -162,6 +162,7 @@ func setup(m ctrl.Manager, b base, e Executor, a Asker, probe runner.ProbeOption
 		(&policyReconciler{base: b}).setup(m),
 		(&skillReconciler{base: b}).setup(m),
 		(&workspaceReconciler{base: b, state: probe.State}).setup(m),
+		(&testReconciler{base: b}).setup(m),
 		(&agentReconciler{base: b}).setup(m),
 		newRunReconciler(b, e).setup(m),
 		(&approvalReconciler{base: b, executor: e, asker: a}).setup(m),

@@ -20,7 +20,7 @@ import (
 const refersTo = "refersTo"
 
 func index(to client.FieldIndexer) error {
-	for _, kind := range []string{v1alpha1.KindAgent, v1alpha1.KindModel, v1alpha1.KindTool, v1alpha1.KindRun} {
+	for _, kind := range []string{v1alpha1.KindAgent, v1alpha1.KindModel, v1alpha1.KindTool, v1alpha1.KindRun, v1alpha1.KindTest} {
 		if err := to.IndexField(context.Background(), newObject(kind), refersTo, referenceKeys); err != nil {
 			return err
 		}

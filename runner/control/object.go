@@ -31,6 +31,8 @@ func kindOf(obj client.Object) string {
 		return v1alpha1.KindRun
 	case *v1alpha1.Approval:
 		return v1alpha1.KindApproval
+	case *v1alpha1.Test:
+		return v1alpha1.KindTest
 	}
 	return ""
 }
@@ -52,6 +54,8 @@ func conditionsOf(obj client.Object) []metav1.Condition {
 		return o.Status.Conditions
 	case *v1alpha1.Run:
 		return o.Status.Conditions
+	case *v1alpha1.Test:
+		return o.Status.Conditions
 	}
 	return nil
 }
@@ -71,6 +75,8 @@ func specOf(obj client.Object) any {
 	case *v1alpha1.Workspace:
 		return o.Spec
 	case *v1alpha1.Run:
+		return o.Spec
+	case *v1alpha1.Test:
 		return o.Spec
 	}
 	return nil
@@ -109,6 +115,8 @@ func newObject(kind string) client.Object {
 		return &v1alpha1.Workspace{}
 	case v1alpha1.KindRun:
 		return &v1alpha1.Run{}
+	case v1alpha1.KindTest:
+		return &v1alpha1.Test{}
 	}
 	return &v1alpha1.Agent{}
 }

@@ -59,6 +59,23 @@ func references(obj client.Object) []reference {
 		if w := o.Spec.WorkspaceRef; w != nil {
 			add(v1alpha1.KindWorkspace, w.Name)
 		}
+	case *v1alpha1.Test:
+		add(v1alpha1.KindAgent, o.Spec.AgentRef.Name)
+		if m := o.Spec.ModelRef; m != nil {
+			add(v1alpha1.KindModel, m.Name)
+		}
+		for _, m := range o.Spec.Models {
+			add(v1alpha1.KindAgent, m.Agent)
+			add(v1alpha1.KindModel, m.ModelRef.Name)
+		}
+		for _, p := range o.Spec.PolicyRefs {
+			add(v1alpha1.KindPolicy, p.Name)
+		}
+		for i := range o.Spec.Cases {
+			if m := o.Spec.Cases[i].ModelRef; m != nil {
+				add(v1alpha1.KindModel, m.Name)
+			}
+		}
 	}
 	return refs
 }

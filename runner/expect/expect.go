@@ -53,6 +53,21 @@ func typeOf(name string, schema json.RawMessage, otherwise expr.Type) expr.Type 
 	return t
 }
 
+// Inputs decodes the inputs of a run as expressions read them.
+func (s *Set) Inputs(raw json.RawMessage) (any, error) { return s.inputs.Decode(raw) }
+
+// Structured decodes an answer as expressions read it. The error is that of an answer which
+// is not JSON.
+func (s *Set) Structured(output string) (any, error) {
+	return s.structured.Decode(json.RawMessage(output))
+}
+
+// Value decodes any other JSON as expressions read it.
+func (s *Set) Value(raw json.RawMessage) (any, error) { return expr.Dyn.Decode(raw) }
+
+// Text is a text as expressions take it.
+func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
 // Expectation is an expression that has been compiled.
 type Expectation struct{ program *expr.Program }
 

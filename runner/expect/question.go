@@ -50,7 +50,7 @@ func (c *Condition) Holds(ctx context.Context, q Question) (bool, error) {
 		return false, fmt.Errorf("read the arguments: %w", err)
 	}
 	truth, err := c.program.EvalBool(ctx, expr.Input{Large: true, Vars: map[string]any{
-		"agent": q.Agent, "tool": q.Call.Tool, "args": args, "rule": q.Rule, "message": valid(q.Message),
+		"agent": q.Agent, "tool": q.Call.Tool, "args": args, "rule": q.Rule, "message": Text(q.Message),
 	}})
 	return truth == expr.True, err
 }

@@ -6,9 +6,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/expr"
-	"agentctl.dev/agentctl/runner/workspace"
 )
 
 func field(name string, t expr.Type) expr.Field { return expr.Field{Name: name, Type: t} }
@@ -26,13 +24,13 @@ func words[T ~string](all ...T) expr.Type {
 	return expr.Enum(list...)
 }
 
-// variables are what expectations read. Values are made in values.go.
+// variables are what expectations read. Package agenttest makes their values.
 func (s *Set) variables(tools []string) []expr.Var {
 	tool := expr.String
 	if tools != nil {
 		tool = words(slices.Sorted(slices.Values(tools))...)
 	}
-	phase, ended := words(view.Succeeded, view.Failed, view.Cancelled, view.Suspended), reasons()
+	phase, ended := words(phases...), reasons()
 	child := expr.NewObject("child", field("agent", expr.String), field("run", expr.String), field("phase", phase), field("reason", ended))
 	call := func(name string, tool expr.Type) expr.Type {
 		return expr.NewObject(name,
@@ -58,7 +56,7 @@ func (s *Set) variables(tools []string) []expr.Var {
 		field("calls", expr.NewObject("counts", field("done", expr.Int), field("refused", expr.Int), field("asked", expr.Int), field("repaired", expr.Int))),
 		field("changesError", expr.String), field("warnings", expr.List(expr.String)))
 	file := expr.NewObject("file",
-		field("change", words(workspace.Added, workspace.Modified, workspace.Deleted)), field("type", words(workspace.TypeFile, workspace.TypeDir, workspace.TypeLink)),
+		field("change", words(changes...)), field("type", words(fileTypes...)),
 		field("size", expr.Int), optional("content", expr.String), optional("target", expr.String))
 	of := expr.NewObject("event",
 		field("seq", expr.Int), field("type", words(eventTypes()...)), field("time", expr.String), field("call", expr.String),
@@ -72,6 +70,14 @@ func (s *Set) variables(tools []string) []expr.Var {
 		{Name: "prompt", Type: expr.String}, {Name: "inputs", Type: s.inputs},
 	}
 }
+
+// The words of packages that admission does not import; a test of package agenttest
+// compares them.
+var (
+	phases    = []string{"Succeeded", "Failed", "Cancelled", "Suspended"}
+	changes   = []string{"added", "modified", "deleted"}
+	fileTypes = []string{"file", "dir", "link"}
+)
 
 // codes are the error codes of calls.
 var codes = []message.ErrorCode{

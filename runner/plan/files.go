@@ -116,12 +116,17 @@ func (p *Plan) usable() error {
 // in it: a tool must not rewrite the rules of its own run.
 func (p *Plan) inWorkspace(docs []*manifest.Document) []string {
 	var in []string
+	looked := map[string]bool{} // a file may hold many documents
 	for _, d := range docs {
 		files := d.Files
 		if len(files) == 0 {
 			files = []string{filepath.Join(d.Dir, filepath.Base(d.File))}
 		}
 		for _, file := range files {
+			if looked[file] {
+				continue
+			}
+			looked[file] = true
 			file, err := filepath.EvalSymlinks(file)
 			if err != nil {
 				continue // standard input

@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/agenttest"
 	"agentctl.dev/agentctl/runner/agenttest/report"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -162,9 +163,8 @@ func (o *testOptions) runTest(cmd *cobra.Command, names []string) error {
 	}
 	progress := display.NewTestProgress(o.app.stderr(), time.Now)
 	opts := agenttest.Options{
-		Paths: o.files, Names: names, Parallel: o.parallel, FailFast: o.failFast, Update: o.update, Models: o.models, Policies: o.policies,
-		Coverage: o.coverage || cmd.Flags().Changed("min-coverage"), State: state, Keep: o.keep, AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd,
-		Version: readVersion().Version, Progress: func(p agenttest.Progress) { progress.Show(p.Done, p.Total, p.Failed) },
+		Names: names, Parallel: o.parallel, FailFast: o.failFast, Update: o.update, Models: o.models, Policies: o.policies,
+		Coverage: o.coverage || cmd.Flags().Changed("min-coverage"), Keep: o.keep, Progress: func(p agenttest.Progress) { progress.Show(p.Done, p.Total, p.Failed) },
 	}
 	if o.only != "" {
 		if opts.Only, err = regexp.Compile(o.only); err != nil {
@@ -177,7 +177,7 @@ func (o *testOptions) runTest(cmd *cobra.Command, names []string) error {
 			return err
 		}
 	}
-	found, err := o.carryOut(cmd.Context(), opts)
+	found, err := o.carryOut(cmd.Context(), state, opts)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (o *testOptions) runTest(cmd *cobra.Command, names []string) error {
 }
 
 // carryOut carries out the tests; a signal ends them.
-func (o *testOptions) carryOut(parent context.Context, opts agenttest.Options) (*report.Report, error) {
+func (o *testOptions) carryOut(parent context.Context, state string, opts agenttest.Options) (*report.Report, error) {
 	notices := o.app.stderr()
 	ctx, signals := watch(parent, func(n int) {
 		if n == 1 {
@@ -204,13 +204,26 @@ func (o *testOptions) carryOut(parent context.Context, opts agenttest.Options) (
 		}
 	})
 	defer signals.stop()
-	opts.Kill, opts.Stdin = signals.kill, interruptible{ctx, o.app.In}
-	found, err := agenttest.Run(ctx, opts)
+	found, err := o.test(ctx, state, opts, signals.kill)
 	signals.stop()
 	if err != nil {
 		return nil, letGo(ctx, err)
 	}
 	return found, nil
+}
+
+// test reads the manifests and carries out their tests.
+func (o *testOptions) test(ctx context.Context, state string, opts agenttest.Options, kill <-chan struct{}) (*report.Report, error) {
+	manifests, err := runner.ReadManifests(ctx, runner.ManifestOptions{
+		Paths: o.files, Stdin: interruptible{ctx, o.app.In}, Policies: agenttest.WithoutNone(o.policies), State: state,
+	})
+	if err != nil {
+		return nil, err
+	}
+	opts.Engine = runner.Tests(runner.RunOptions{
+		Manifests: manifests, Keys: state, Version: readVersion().Version, Kill: kill, AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd,
+	})
+	return agenttest.Run(ctx, opts)
 }
 
 // code is the exit code.

@@ -1,22 +1,21 @@
-package expect
+package agenttest
 
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
-	"agentctl.dev/agentctl/runner/expr"
+	"agentctl.dev/agentctl/runner/expect"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// MaxEvents bounds the events that expectations see.
-const MaxEvents = 20_000
+// maxEvents bounds the events that expectations see.
+const maxEvents = 20_000
 
-// File is a file that a run has changed.
-type File struct {
+// file is a file that a run has changed.
+type file struct {
 	Change string
 	Type   workspace.Type
 	Size   int64
@@ -26,33 +25,33 @@ type File struct {
 	Target string
 }
 
-// Subject is a run that has ended.
-type Subject struct {
+// subject is a run that has ended.
+type subject struct {
 	Run *view.Run
-	// Events of the run that Keeps keeps.
+	// Events of the run that expectations see.
 	Events []event.Event
 	// Below are the runs that its calls have started, in the order in which they began.
-	Below []Below
+	Below []below
 	// Files returns those that it has changed, by path. It is asked once, if an expectation
 	// reads them.
-	Files func() (map[string]File, error)
+	Files func() (map[string]file, error)
 }
 
-// Below is a run that a call has started.
-type Below struct {
+// below is a run that a call has started.
+type below struct {
 	Run    *view.Run
 	Events []event.Event
 }
 
-// Values are the variables of the expectations about a run. The map is for one goroutine.
+// values are the variables of the expectations about a run. The map is for one goroutine.
 // The error is about the files or the events, which are made if they are read.
-func (s *Set) Values(of Subject, files, events bool) (map[string]any, error) {
+func values(s *expect.Set, of *subject, files, events bool) (map[string]any, error) {
 	vars := map[string]any{
-		"result": s.result(of.Run), "calls": calls(of.Run), "decisions": decisions(of.Run, of.Events), "children": children(of),
+		"result": result(s, of.Run), "calls": calls(s, of.Run), "decisions": decisions(of.Run, of.Events), "children": children(s, of),
 		"prompt": of.Run.Started.Prompt, "inputs": map[string]any{}, "files": map[string]any{}, "events": []any{},
 	}
 	if raw := of.Run.Started.Inputs; len(raw) > 0 && string(raw) != "null" {
-		inputs, err := s.inputs.Decode(raw)
+		inputs, err := s.Inputs(raw)
 		if err != nil {
 			return nil, fmt.Errorf("read the inputs: %w", err)
 		}
@@ -66,7 +65,7 @@ func (s *Set) Values(of Subject, files, events bool) (map[string]any, error) {
 		vars["files"] = fileValues(all)
 	}
 	if events {
-		all, err := eventValues(of.Events)
+		all, err := eventValues(s, of.Events)
 		if err != nil {
 			return nil, err
 		}
@@ -75,10 +74,10 @@ func (s *Set) Values(of Subject, files, events bool) (map[string]any, error) {
 	return vars, nil
 }
 
-func (s *Set) result(v *view.Run) map[string]any {
+func result(s *expect.Set, v *view.Run) map[string]any {
 	r := v.Result("")
 	out := map[string]any{
-		"agent": r.Agent, "phase": r.Phase, "reason": r.Reason, "exitCode": int64(r.ExitCode), "message": r.Message, "output": valid(r.Output),
+		"agent": r.Agent, "phase": r.Phase, "reason": r.Reason, "exitCode": int64(r.ExitCode), "message": r.Message, "output": expect.Text(r.Output),
 		"steps": int64(r.Steps), "durationMs": r.DurationMs, "changesError": r.ChangesError, "warnings": list(r.Warnings),
 		"tokens": map[string]any{
 			"input": r.Tokens.Input, "output": r.Tokens.Output, "reasoning": r.Tokens.Reasoning, "cacheRead": r.Tokens.CacheRead,
@@ -91,40 +90,40 @@ func (s *Set) result(v *view.Run) map[string]any {
 	if r.Cost != nil {
 		out["cost"] = r.Cost.Dollars()
 	}
-	if structured, err := s.structured.Decode(json.RawMessage(r.Output)); err == nil {
+	if structured, err := s.Structured(r.Output); err == nil {
 		out["structured"] = structured
 	}
 	return out
 }
 
-func calls(v *view.Run) []any {
+func calls(s *expect.Set, v *view.Run) []any {
 	all := []any{}
 	for _, m := range v.Messages {
 		for _, c := range m.Calls() {
-			all = append(all, call(c))
+			all = append(all, call(s, c))
 		}
 	}
 	return all
 }
 
 // call is a tool call. The keys are those of -o json, with its output.
-func call(c *message.ToolPart) map[string]any {
+func call(s *expect.Set, c *message.ToolPart) map[string]any {
 	out := map[string]any{
 		"id": c.CallID, "tool": c.Tool, "args": map[string]any{}, "decision": "", "rule": "", "approval": string(c.Approval),
 		"state": string(c.State), "error": "", "output": "", "durationMs": int64(0),
 	}
-	if args, err := expr.Dyn.Decode(c.Input); err == nil && args != nil {
+	if args, err := s.Value(c.Input); err == nil && args != nil {
 		out["args"] = args
 	} else if c.Raw != "" {
-		out["args"] = valid(c.Raw) // what the model wrote was no JSON object
+		out["args"] = expect.Text(c.Raw) // what the model wrote was no JSON object
 	}
 	if d := c.Decision; d != nil {
 		out["decision"], out["rule"] = string(d.Action), d.Rule
 	}
 	if r := c.Result; r != nil {
 		out["error"], out["durationMs"] = string(r.Code), (r.DurationMicros+500)/1000
-		if out["output"] = valid(r.Output); r.Output == "" && r.Failed() {
-			out["output"] = valid(r.Text) // why it did not run
+		if out["output"] = expect.Text(r.Output); r.Output == "" && r.Failed() {
+			out["output"] = expect.Text(r.Text) // why it did not run
 		}
 		if r.ExitCode != nil {
 			out["exitCode"] = int64(*r.ExitCode)
@@ -149,21 +148,21 @@ func decisions(v *view.Run, events []event.Event) []any {
 			tool = c.Tool
 		}
 		all = append(all, map[string]any{
-			"call": events[i].Call, "tool": tool, "action": string(d.Action), "rule": d.Rule, "message": valid(d.Message), "risk": d.Risk, "source": d.Source,
+			"call": events[i].Call, "tool": tool, "action": string(d.Action), "rule": d.Rule, "message": expect.Text(d.Message), "risk": d.Risk, "source": d.Source,
 		})
 	}
 	return all
 }
 
 // children are the runs below. Of a recording only their ends are known.
-func children(of Subject) []any {
+func children(s *expect.Set, of *subject) []any {
 	all, known := []any{}, map[string]bool{}
 	for _, b := range of.Below {
 		known[b.Run.ID] = true
 		r := b.Run.Result("")
 		all = append(all, map[string]any{
-			"agent": r.Agent, "run": r.Run, "phase": r.Phase, "reason": r.Reason, "output": valid(r.Output), "steps": int64(r.Steps),
-			"calls": calls(b.Run), "decisions": decisions(b.Run, b.Events),
+			"agent": r.Agent, "run": r.Run, "phase": r.Phase, "reason": r.Reason, "output": expect.Text(r.Output), "steps": int64(r.Steps),
+			"calls": calls(s, b.Run), "decisions": decisions(b.Run, b.Events),
 		})
 	}
 	for _, c := range of.Run.Children() {
@@ -176,7 +175,7 @@ func children(of Subject) []any {
 	return all
 }
 
-func fileValues(all map[string]File) map[string]any {
+func fileValues(all map[string]file) map[string]any {
 	out := make(map[string]any, len(all))
 	for path, f := range all {
 		v := map[string]any{"change": f.Change, "type": string(f.Type), "size": f.Size}
@@ -191,9 +190,9 @@ func fileValues(all map[string]File) map[string]any {
 	return out
 }
 
-func eventValues(events []event.Event) ([]any, error) {
-	if len(events) > MaxEvents {
-		return nil, fmt.Errorf("the run has more than %d events: an expectation over them cannot be evaluated", MaxEvents)
+func eventValues(s *expect.Set, events []event.Event) ([]any, error) {
+	if len(events) > maxEvents {
+		return nil, fmt.Errorf("the run has more than %d events: an expectation over them cannot be evaluated", maxEvents)
 	}
 	all := make([]any, 0, len(events))
 	for i := range events {
@@ -203,7 +202,7 @@ func eventValues(events []event.Event) ([]any, error) {
 		}
 		raw, err := json.Marshal(e.Data)
 		if err == nil {
-			v["data"], err = expr.Dyn.Decode(raw)
+			v["data"], err = s.Value(raw)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read event %d: %w", e.Seq, err)
@@ -216,10 +215,7 @@ func eventValues(events []event.Event) ([]any, error) {
 func list(texts []string) []any {
 	all := make([]any, len(texts))
 	for i, t := range texts {
-		all[i] = valid(t)
+		all[i] = expect.Text(t)
 	}
 	return all
 }
-
-// valid is a text as CEL takes it.
-func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
