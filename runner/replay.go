@@ -318,7 +318,7 @@ func (r *recorded) otherTask(now *recorded, t *Task) (all []replay.Drift, err er
 		return nil, &reason.UsageError{Err: err}
 	}
 	if asked != r.Prompt {
-		all = append(all, replay.Drift{What: "the prompt", Recorded: r.Prompt, Now: asked})
+		all = append(all, replay.Drift{What: "the prompt differs", Recorded: r.Prompt, Now: asked})
 	}
 	was, err := json.Marshal(r.Inputs)
 	if err != nil {
@@ -329,7 +329,7 @@ func (r *recorded) otherTask(now *recorded, t *Task) (all []replay.Drift, err er
 		return nil, err
 	}
 	if !sameJSON(was, is) {
-		all = append(all, replay.Drift{What: "the inputs", Recorded: string(was), Now: string(is)})
+		all = append(all, replay.Drift{What: "the inputs differ", Recorded: string(was), Now: string(is)})
 	}
 	return all, nil
 }

@@ -2,9 +2,10 @@ package agenttest
 
 import (
 	"context"
-	"fmt"
+	"sync"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/approval"
 	"agentctl.dev/agentctl/runner/expect"
@@ -22,6 +23,28 @@ type answers struct {
 	entries []v1alpha1.TestApproval
 	// at is the field of the entries.
 	at string
+
+	mu sync.Mutex
+	// wrong is the first mistake in an entry that only a question shows: the test fails
+	// then, because the run had no answer.
+	wrong error
+}
+
+// fail notes a mistake in an entry.
+func (a *answers) fail(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.wrong == nil {
+		a.wrong = err
+	}
+	return err
+}
+
+// problem is the first mistake; nil if there was none.
+func (a *answers) problem() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.wrong
 }
 
 // find returns the first entry that selects a question; nil if none does. Fits restricts
@@ -51,7 +74,7 @@ func (a *answers) find(ctx context.Context, q expect.Question, fits func(*v1alph
 }
 
 func (a *answers) failed(i int, err error) error {
-	return fmt.Errorf("%s.when of the Test cannot be evaluated: %w", manifest.Index(a.at, i), err)
+	return a.fail(reason.Usagef("%s.when cannot be evaluated: %w", manifest.Index(a.at, i), err).WithHint("name the tool in the entry: arguments of other tools have other fields"))
 }
 
 // Approve implements approval.Person.
@@ -82,7 +105,7 @@ func (a *answers) Reply(ctx context.Context, agent string, call message.ToolCall
 	}
 	text, err := approval.Choose(in, e.Text)
 	if err != nil {
-		return message.Reply{}, false, fmt.Errorf("%s of the Test: text %q: %w", a.at, e.Text, err)
+		return message.Reply{}, false, a.fail(reason.Usagef("%s: text %q: %w", a.at, e.Text, err))
 	}
 	return message.Reply{State: message.ReplyAnswered, Answer: text, By: by}, true, nil
 }

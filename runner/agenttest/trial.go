@@ -29,6 +29,7 @@ type trial struct {
 	*admission.PlannedCase
 	column *report.Column
 	seen   witness
+	person answers
 }
 
 // result is the report of a case of which nothing is known yet.
@@ -54,10 +55,10 @@ func (t *trial) run(ctx context.Context) report.Case {
 		err = t.judge(ctx, &r, v, dir)
 	}
 	if err != nil {
-		r.Problem, r.Hint, r.ExitCode = problem(err), reason.Hint(err), exitCode(err)
+		r.Problem, r.Hint, r.ExitCode = problem(err), hint(err), exitCode(err)
 		r.Pass = false
 	}
-	if r.DurationMs == 0 {
+	if r.DurationMs == 0 || dir == "" { // a recording took longer
 		r.DurationMs = time.Since(began).Milliseconds()
 	}
 	if state := t.state(); dir != "" || t.Keep != "" {
@@ -70,6 +71,14 @@ func (t *trial) run(ctx context.Context) report.Case {
 		}
 	}
 	return r
+}
+
+// hint is how to go on after an error.
+func hint(err error) string {
+	if usage, ok := errors.AsType[*reason.UsageError](err); ok {
+		return usage.Hint
+	}
+	return reason.Hint(err)
 }
 
 // exitCode is that of an error that kept a case from being judged.
@@ -121,6 +130,10 @@ func (t *trial) execute(ctx context.Context, r *report.Case) (v *view.Run, dir s
 	if err != nil {
 		return nil, "", err
 	}
+	if err := t.person.problem(); err != nil {
+		t.used(r, out.Run)
+		return nil, out.Dir, err
+	}
 	if out.Unseen > 0 {
 		return nil, out.Dir, fmt.Errorf("%d events of the run were not seen in time", out.Unseen)
 	}
@@ -137,9 +150,10 @@ func shownFile(file string) string {
 
 // task is the run of the case.
 func (t *trial) task(ctx context.Context, r *report.Case) (*engine.Task, error) {
+	t.person.entries, t.person.at = t.Approvals, t.ApprovalsAt
 	o := &engine.Task{
 		Agent: t.Agent, Model: cmp.Or(t.column.Model, t.Model), Models: t.Models, Prompt: t.Prompt, Inputs: t.Inputs, Policies: t.narrowing(), State: t.state(),
-		Answers: &answers{t.Approvals, t.ApprovalsAt}, Timeout: t.Timeout, Events: t.seen.see, Children: t.seen.seeBelow,
+		Answers: &t.person, Timeout: t.Timeout, Events: t.seen.see, Children: t.seen.seeBelow,
 	}
 	if r.Cassette != "" && t.Record == "" {
 		o.Model = "" // the Model of the test is the recording: the agent's own is asked
@@ -246,9 +260,9 @@ func (t *trial) record(ctx context.Context, task *engine.Task, r *report.Case) (
 		return nil, err
 	}
 	r.Recorded = out.Unrecorded == nil
-	if out.Unread == nil {
+	if out.Unread == nil && r.Recorded {
 		r.Change = &out.Change
-	} else if !errors.Is(out.Unread, fs.ErrNotExist) {
+	} else if out.Unread != nil && !errors.Is(out.Unread, fs.ErrNotExist) {
 		r.Notes = append(r.Notes, "the old cassette could not be compared: "+out.Unread.Error())
 	}
 	if out.Unrecorded != nil {

@@ -114,8 +114,10 @@ func call(s *expect.Set, c *message.ToolPart) map[string]any {
 	}
 	if args, err := s.Value(c.Input); err == nil && args != nil {
 		out["args"] = args
+	} else if args, err := s.Value(json.RawMessage(c.Raw)); err == nil && args != nil { // they did not fit the schema
+		out["args"] = args
 	} else if c.Raw != "" {
-		out["args"] = expect.Text(c.Raw) // what the model wrote was no JSON object
+		out["args"] = expect.Text(c.Raw)
 	}
 	if d := c.Decision; d != nil {
 		out["decision"], out["rule"] = string(d.Action), d.Rule

@@ -13,7 +13,7 @@ import (
 //	true   nil     is answered
 //	false  nil     is not answered: what the agent declares for that counts, and nobody is
 //	               waited for
-//	any    non-nil ends the run
+//	any    non-nil is not answered, and the reason is recorded
 type Person interface {
 	// Approve answers whether a call of an agent may run.
 	Approve(ctx context.Context, agent string, q message.Question) (answer message.Answer, ok bool, err error)

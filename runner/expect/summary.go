@@ -15,8 +15,7 @@ const mostSummed = 12
 var summaries = map[string]func(v any) []string{
 	"calls": func(v any) []string {
 		return each(v, func(c map[string]any) string {
-			args, _ := json.Marshal(c["args"]) // it was decoded from JSON
-			text := fmt.Sprintf("%s %s", c["tool"], clipped(string(args), 60))
+			text := fmt.Sprintf("%s %s", c["tool"], clipped(plain(c["args"]), 60))
 			for _, part := range []string{"decision", "error"} {
 				if word, _ := c[part].(string); word != "" {
 					text += " " + word
@@ -77,6 +76,15 @@ func summary(name string, values map[string]any) (string, bool) {
 		text += fmt.Sprintf("; %d more", more)
 	}
 	return text, true
+}
+
+// plain is a value as JSON, with < and > as they are.
+func plain(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // it was decoded from JSON
+	return strings.TrimSpace(b.String())
 }
 
 func clipped(s string, most int) string {

@@ -28,7 +28,7 @@ func (t AgentTests) WriteText(s *Screen) error {
 		switch {
 		case c.NotRun != "":
 		case !c.Pass:
-			b.WriteString(s.paint(red, "FAIL") + " " + Line(t.name(c)) + "\n" + t.failed(c) + "\n")
+			b.WriteString(s.paint(red, "FAIL") + " " + Line(t.name(c)) + "\n" + t.failed(c) + recorded(s, c) + "\n")
 		default:
 			b.WriteString(t.noted(s, c))
 		}
