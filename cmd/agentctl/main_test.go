@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 }
 
 // buildTools builds the programs that agentctl starts.
-func buildTools(t *testing.T) string {
+func buildTools(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir,
