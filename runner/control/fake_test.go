@@ -47,7 +47,7 @@ func newBench(t *testing.T, manifests string) *bench {
 		all = append(all, obj)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).
-		WithStatusSubresource(&v1alpha1.Agent{}, &v1alpha1.Model{}, &v1alpha1.Tool{}, &v1alpha1.Policy{}, &v1alpha1.Skill{}, &v1alpha1.Workspace{}, &v1alpha1.Run{}, &v1alpha1.Approval{}).
+		WithStatusSubresource(&v1alpha1.Agent{}, &v1alpha1.Model{}, &v1alpha1.Tool{}, &v1alpha1.Policy{}, &v1alpha1.Skill{}, &v1alpha1.Workspace{}, &v1alpha1.Run{}, &v1alpha1.Approval{}, &v1alpha1.Test{}).
 		WithIndex(&v1alpha1.Approval{}, asksFor, runOf).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
 			b.writes++

@@ -143,3 +143,48 @@ func TestAStatusIsWrittenOnlyWhenItChanges(t *testing.T) {
 		t.Errorf("the policy was written again: %+v", after.Status)
 	}
 }
+
+// A Test is stored, and reports whether it could be carried out. It is not.
+func TestATestFollowsWhatItNames(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	const testYAML = head + `kind: Test
+metadata: {name: works}
+spec:
+  agentRef: {name: worker}
+  modelRef: {name: other}
+  policyRefs: [{name: open}]
+  record: /srv/works.cassette.jsonl
+  workspace: {source: {path: /srv/files}}
+  expect: ["size(calls) == 2", {name: ends, expression: "result.exitCode == 0 && calls.all(c, c.tool == 'echo')"}]
+  cases: [{name: one, modelRef: {name: script}}]
+`
+	s.apply(agentYAML + sep + toolYAML + sep + policyYAML + sep + modelYAML + sep + testYAML)
+	bad := s.awaitReady("Test", "works", "False", "ReferenceNotFound")
+	if m := readyOf(bad).message; !strings.HasPrefix(m, `model "other" not found`) {
+		t.Errorf("the message is %q, want what is missing", m)
+	}
+	s.apply(strings.Replace(modelYAML, "name: script", "name: other", 1))
+	s.awaitReady("Test", "works", "True", "Accepted")
+	// What it expects is typed by the tools of its agent.
+	s.apply(strings.Replace(testYAML, "'echo'", "'ehco'", 1))
+	bad = s.awaitReady("Test", "works", "False", "SpecInvalid")
+	if m := readyOf(bad).message; !strings.Contains(m, `spec.expect[1].expression: c.tool is never "ehco" (did you mean echo?`) {
+		t.Errorf("the message is %q, want the place and the word", m)
+	}
+	s.apply(strings.Replace(testYAML, "/srv/files", "files", 1))
+	bad = s.awaitReady("Test", "works", "False", "PathNotAbsolute")
+	if m := readyOf(bad).message; !strings.Contains(m, "spec.workspace.source.path") {
+		t.Errorf("the message is %q, want the field", m)
+	}
+	s.apply(testYAML)
+	s.awaitReady("Test", "works", "True", "Accepted")
+	if err := s.Delete(context.Background(), &v1alpha1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "worker"}}); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitReady("Test", "works", "False", "ReferenceNotFound")
+	var runs v1alpha1.RunList
+	if err := s.List(context.Background(), &runs, client.InNamespace(s.name)); err != nil || len(runs.Items) > 0 {
+		t.Errorf("runs %v, %v: a control plane carries out no test", runs.Items, err)
+	}
+}

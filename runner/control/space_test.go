@@ -107,7 +107,7 @@ func (s space) awaitReady(kind, name, status, why string) client.Object {
 	s.t.Helper()
 	lists := map[string]client.ObjectList{
 		v1alpha1.KindAgent: &v1alpha1.AgentList{}, v1alpha1.KindModel: &v1alpha1.ModelList{}, v1alpha1.KindTool: &v1alpha1.ToolList{}, v1alpha1.KindPolicy: &v1alpha1.PolicyList{},
-		v1alpha1.KindSkill: &v1alpha1.SkillList{}, v1alpha1.KindWorkspace: &v1alpha1.WorkspaceList{},
+		v1alpha1.KindSkill: &v1alpha1.SkillList{}, v1alpha1.KindWorkspace: &v1alpha1.WorkspaceList{}, v1alpha1.KindTest: &v1alpha1.TestList{},
 	}
 	return await[client.Object](s, newObject(kind), lists[kind], name, func(o client.Object) bool {
 		r := readyOf(o)

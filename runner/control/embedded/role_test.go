@@ -18,29 +18,29 @@ import (
 // let through. It is not made from grants, which it holds to account.
 var may = map[Role]map[string]string{
 	RoleViewer: {
-		"agents": "r", "models": "r", "policies": "r", "runs": "r", "skills": "r", "tools": "r", "workspaces": "r", "approvals": "r",
-		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r",
+		"agents": "r", "models": "r", "policies": "r", "runs": "r", "skills": "r", "tools": "r", "workspaces": "r", "tests": "r", "approvals": "r",
+		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "tests/status": "r", "approvals/status": "r", "approvals/decision": "r",
 		"runs/events": "r", "runs/messages": "r", "runs/cancel": "r", "agents/runs": "r", "events": "r",
 	},
 	RoleUser: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r",
-		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "tests": "rw", "approvals": "r",
+		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "tests/status": "r", "approvals/status": "r", "approvals/decision": "r",
 		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create", "events": "r",
 	},
 	RoleRunner: {"agents": "r", "runs": "r", "runs/status": "r", "runs/events": "r", "agents/runs": "create", "events": "r"},
 	RoleApprover: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r",
-		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "approvals/status": "r", "approvals/decision": "r create",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "tests": "rw", "approvals": "r",
+		"agents/status": "r", "models/status": "r", "policies/status": "r", "runs/status": "r", "skills/status": "r", "tools/status": "r", "workspaces/status": "r", "tests/status": "r", "approvals/status": "r", "approvals/decision": "r create",
 		"runs/events": "r", "runs/messages": "r create", "runs/cancel": "r create", "agents/runs": "r create", "events": "r",
 	},
 	RoleController: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r",
-		"agents/status": "rw", "models/status": "rw", "policies/status": "rw", "runs/status": "rw", "skills/status": "rw", "tools/status": "rw", "workspaces/status": "rw", "approvals/status": "r", "approvals/decision": "r", "customresourcedefinitions": "r",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "tests": "rw", "approvals": "r",
+		"agents/status": "rw", "models/status": "rw", "policies/status": "rw", "runs/status": "rw", "skills/status": "rw", "tools/status": "rw", "workspaces/status": "rw", "tests/status": "rw", "approvals/status": "r", "approvals/decision": "r", "customresourcedefinitions": "r",
 		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw", "events": "r",
 	},
 	RoleAdmin: {
-		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "approvals": "r delete deletecollection",
-		"agents/status": "rw", "models/status": "rw", "policies/status": "rw", "runs/status": "rw", "skills/status": "rw", "tools/status": "rw", "workspaces/status": "rw", "approvals/status": "r", "approvals/decision": "r create",
+		"agents": "rw", "models": "rw", "policies": "rw", "runs": "rw", "skills": "rw", "tools": "rw", "workspaces": "rw", "tests": "rw", "approvals": "r delete deletecollection",
+		"agents/status": "rw", "models/status": "rw", "policies/status": "rw", "runs/status": "rw", "skills/status": "rw", "tools/status": "rw", "workspaces/status": "rw", "tests/status": "rw", "approvals/status": "r", "approvals/decision": "r create",
 		"customresourcedefinitions": "rw", "customresourcedefinitions/status": "rw",
 		"runs/events": "rw", "runs/messages": "rw", "runs/cancel": "rw", "agents/runs": "rw", "events": "r",
 	},
@@ -49,9 +49,9 @@ var may = map[Role]map[string]string{
 
 // judged are the resources of the table, with their group.
 var judged = map[string]string{
-	"agents": group, "models": group, "policies": group, "runs": group, "skills": group, "tools": group, "workspaces": group, "approvals": group,
+	"agents": group, "models": group, "policies": group, "runs": group, "skills": group, "tools": group, "workspaces": group, "tests": group, "approvals": group,
 	"agents/status": group, "models/status": group, "policies/status": group, "runs/status": group, "skills/status": group,
-	"tools/status": group, "workspaces/status": group, "approvals/status": group, "approvals/decision": group,
+	"tools/status": group, "workspaces/status": group, "tests/status": group, "approvals/status": group, "approvals/decision": group,
 	"runs/events": group, "runs/messages": group, "runs/cancel": group, "agents/runs": group,
 	"customresourcedefinitions": crdGroup, "customresourcedefinitions/status": crdGroup,
 	"events": "", "secrets": "", "agents@core": "", "deployments": "apps", "clusterroles": "rbac.authorization.k8s.io", "subjectaccessreviews": "authorization.k8s.io",

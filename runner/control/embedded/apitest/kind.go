@@ -28,6 +28,7 @@ var examples = map[string]string{
 	"Run":       `{kind: Run, metadata: {name: x}, spec: {agentRef: {name: a}, inputs: {a: {b: [1, two]}}, workspace: {source: {path: /x}}}}`,
 	"Sample":    `{kind: Sample, metadata: {name: x}, spec: {size: 1}}`,
 	"Skill":     `{kind: Skill, metadata: {name: x}, spec: {dir: /skills/x}}`,
+	"Test":      `{kind: Test, metadata: {name: x}, spec: {agentRef: {name: a}, inputs: {a: {b: 1}}, expect: ["result.steps == 1", {name: ends, expression: "true"}], cases: [{name: c, expect: [x]}]}}`,
 	"Tool":      `{kind: Tool, metadata: {name: x}, spec: {source: {exec: {command: [cat]}}, isolation: {minimum: None}, limits: {}}}`,
 	"Workspace": `{kind: Workspace, metadata: {name: x}, spec: {source: {path: /x}}}`,
 }
