@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/agenttest"
 )
 
 // TestEveryManifestFolderRuns runs what stands in manifests/ to its end, each
@@ -253,5 +254,34 @@ func team(t *testing.T, out *Outcome) {
 	}
 	if files := out.Result().ChangedFiles; len(files) != 1 || files[0].Path != "CONTACT.md" {
 		t.Errorf("changed %v", files)
+	}
+}
+
+// TestManifestsPassTheirTests carries out the Tests of the examples: hello has a table of
+// cases, team an agent that starts others.
+func TestManifestsPassTheirTests(t *testing.T) {
+	folders, err := filepath.Glob("../manifests/*/test.yaml")
+	if err != nil || len(folders) < 2 {
+		t.Fatalf("tests in %v: %v", folders, err)
+	}
+	for _, file := range folders {
+		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
+			m, err := ReadManifests(t.Context(), ManifestOptions{Paths: []string{filepath.Dir(file)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := agenttest.Run(t.Context(), agenttest.Options{Engine: Tests(RunOptions{Manifests: m, Version: "test", AllowUnsandboxed: true}), Coverage: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range report.Results {
+				if c := &report.Results[i]; !c.Pass {
+					t.Errorf("%s: %s %+v", c.Name(), c.Problem, c.Expectations)
+				}
+			}
+			if len(m.Warnings) > 0 || report.Passed == 0 || report.Coverage.Covered == 0 {
+				t.Errorf("%d passed, warnings %v", report.Passed, m.Warnings)
+			}
+		})
 	}
 }
