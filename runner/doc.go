@@ -33,6 +33,9 @@
 // cassette is a journal in one file (cassette); Replay runs the loop with it again and
 // needs nothing else.
 //
+// The tests of agents (agenttest) are runs like any other; Tests is what they need of this
+// package.
+//
 // Programs that execute no run use other packages, and need not link this one:
 //
 //   - audit verifies and exports what runs have recorded, and signs receipts; audit/trail
