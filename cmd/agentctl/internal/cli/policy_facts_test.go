@@ -83,7 +83,7 @@ func TestPolicyFactsAnswerEveryLine(t *testing.T) {
 		"no UTF-8":    {"a decoder would judge another command", "\"ls \xff\"", `{"error":"the line is not UTF-8 text","dynamic":true}`},
 		"too long":    {"a line is not kept in memory for ever", `"` + strings.Repeat("x", 2<<20) + `"`, `{"error":"the line is longer than 1048576 bytes","dynamic":true}`},
 		"blank":       {"nothing is done", `" "`, `{"commands":[],"writes":[],"reads":[],"network":false,"dynamic":false,"opaque":false,"details":{"commands":[],"writes":[],"reads":[],"network":false,"opaque":false,"dynamic":false}}`},
-		"white space": {"JSON may stand between blanks", ` "true" ` + "\r", `{"commands":["true"],"writes":[],"reads":[],"network":false,"dynamic":false,"opaque":false,"details":{"commands":[{"name":"true","argv":["true"]}],"writes":[],"reads":[],"network":false,"opaque":false,"dynamic":false}}`},
+		"white space": {"JSON may stand between blanks", ` "true" ` + "\r", `{"commands":["true"],"writes":[],"reads":[],"network":false,"dynamic":false,"opaque":false,"details":{"commands":[{"name":"true","argv":["true"],"decisive":true}],"writes":[],"reads":[],"network":false,"opaque":false,"dynamic":false}}`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
