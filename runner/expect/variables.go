@@ -65,9 +65,14 @@ func (s *Set) variables(tools []string) []expr.Var {
 		field("agent", expr.String), field("run", expr.String), field("phase", phase), field("reason", ended), field("output", expr.String), field("steps", expr.Int),
 		field("calls", expr.List(call("call of a run below", expr.String))), field("decisions", expr.List(decision("decision of a run below", expr.String))))
 	return []expr.Var{
-		{Name: "result", Type: result}, {Name: "calls", Type: expr.List(call("call", tool))}, {Name: "decisions", Type: expr.List(decision("decision", tool))},
-		{Name: "files", Type: expr.Map(file)}, {Name: "events", Type: expr.List(of)}, {Name: "children", Type: expr.List(below)},
-		{Name: "prompt", Type: expr.String}, {Name: "inputs", Type: s.inputs},
+		{Name: "result", Type: result},
+		{Name: "calls", Type: expr.List(call("call", tool))},
+		{Name: "decisions", Type: expr.List(decision("decision", tool))},
+		{Name: "files", Type: expr.Map(file)},
+		{Name: "events", Type: expr.List(of)},
+		{Name: "children", Type: expr.List(below)},
+		{Name: "prompt", Type: expr.String},
+		{Name: "inputs", Type: s.inputs},
 	}
 }
 
