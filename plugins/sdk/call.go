@@ -30,6 +30,9 @@ type Call struct {
 	// Binding bounds what the call may do besides reading; nil: its isolation alone does. A
 	// tool that starts commands for the call has to hold them to it.
 	Binding *Binding
+	// RecordPrograms asks for the programs that the call executes in the Record of its
+	// result. A call with a Binding is recorded whole without being asked.
+	RecordPrograms bool
 	// Key is the same for every attempt at this call, also after a crash: an
 	// idempotency key for services that know such a thing.
 	Key string

@@ -53,6 +53,8 @@ type Result struct {
 	// declare: at most 16. They are recorded nowhere; do not write them into Text, Progress
 	// or a file either. An error supplies none.
 	Variables []Variable
+	// Record is what the call did, as far as the tool has observed it.
+	Record *Record
 }
 
 // Part is data of a type that its readers know.

@@ -197,7 +197,7 @@ func newCall(req *toolpb.CallRequest) *Call {
 		ID: req.GetCallId(), Run: req.GetRun(), Agent: req.GetAgent(), Session: req.GetSession(), Message: req.GetMessage(),
 		Workspace: req.GetWorkspace(), Key: req.GetIdempotencyKey(), MaxOutput: req.GetMaxOutputBytes(), Hidden: req.GetHidden(),
 		Outside: outside(req.GetOutside()), Variables: variables(req.GetVariables()),
-		Binding: binding(req.GetBinding()),
+		Binding: binding(req.GetBinding()), RecordPrograms: req.GetRecordPrograms(),
 	}
 }
 
@@ -294,7 +294,7 @@ func (s *sender) result(r *Result, dropped int64) error {
 		code := int32(*r.ExitCode) //nolint:gosec // an exit code of the kernel has 8 bits
 		p.ExitCode = &code
 	}
-	p.Parts, p.Variables = parts(r.Parts), supplied(r.Variables)
+	p.Parts, p.Variables, p.Record = parts(r.Parts), supplied(r.Variables), r.Record.message()
 	size := 0
 	for _, a := range r.Attachments {
 		if size += len(a.Data); size > attachedLimit {

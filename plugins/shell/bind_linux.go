@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentctl.dev/agentctl/plugins/sdk"
+	"agentctl.dev/agentctl/plugins/shell/internal/record"
 )
 
 // bind returns the rules of a call for a program in a folder; nil if nothing binds it.
@@ -42,8 +43,8 @@ func bind(b *sdk.Binding, program string, env []string, dir string) (*rules, err
 	return r, nil
 }
 
-// start starts a command that the rules bind. They are applied to a thread of its own, which
-// ends with this: a thread can take nothing back.
+// start starts a command that the rules bind, where it cannot be recorded. They are applied
+// to a thread of its own, which ends with this: a thread can take nothing back.
 func (r *rules) start(cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	go func() {
@@ -94,7 +95,8 @@ var landlockABI = sync.OnceValue(func() int {
 // what it starts.
 type rules struct {
 	*os.File
-	handled uint64
+	// rights are the same in a form in which they can be looked up.
+	rights record.Rights
 }
 
 // devices may always be written to: nothing is kept there.
@@ -129,7 +131,10 @@ func newRules(network bool) (*rules, error) {
 	if errno != 0 {
 		return nil, fmt.Errorf("make a landlock ruleset: %w", errno)
 	}
-	r := &rules{os.NewFile(fd, "landlock"), attr.Handled_access_fs}
+	refused := attr.Handled_access_net != 0
+	r := &rules{os.NewFile(fd, "landlock"), record.Rights{
+		Handled: attr.Handled_access_fs, Listen: refused, Connect: refused, Abstract: attr.Scoped&unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET != 0,
+	}}
 	for _, device := range devices {
 		if err := r.allow(device, mayChange, 0); err != nil {
 			r.end()
@@ -143,7 +148,7 @@ func newRules(network bool) (*rules, error) {
 // left out.
 func (r *rules) add(b *sdk.Binding, path, dir string) error {
 	for _, folder := range b.Scratch {
-		if err := r.allow(folder, r.handled&^mayRun, 0); err != nil {
+		if err := r.allow(folder, r.rights.Handled&^mayRun, 0); err != nil {
 			return err
 		}
 	}
@@ -232,11 +237,11 @@ func (r *rules) allow(path string, rights uint64, links int) error {
 			return nil
 		}
 	}
-	return r.rule(at, path, rights)
+	return r.rule(at, &st, path, rights)
 }
 
-func (r *rules) rule(at int, path string, rights uint64) error {
-	if rights &= r.handled; rights == 0 {
+func (r *rules) rule(at int, st *unix.Stat_t, path string, rights uint64) error {
+	if rights &= r.rights.Handled; rights == 0 {
 		return nil
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(at)}                                                         //nolint:gosec // a descriptor
@@ -244,6 +249,7 @@ func (r *rules) rule(at int, path string, rights uint64) error {
 	if errno != 0 {
 		return fmt.Errorf("bind the call to %s: %w", path, errno)
 	}
+	r.rights.Add(st, rights)
 	return nil
 }
 
@@ -313,7 +319,7 @@ func (r *rules) addProgram(file string, done map[string]bool, depth int) error {
 		return r.followed(file) // it can be started without being read
 	}
 	defer f.Close()
-	if err := r.rule(int(f.Fd()), file, mayRun); err != nil { //nolint:gosec // a descriptor
+	if err := r.runs(int(f.Fd()), file); err != nil { //nolint:gosec // a descriptor
 		return err
 	}
 	for _, next := range interpreters(f) {
@@ -334,5 +340,14 @@ func (r *rules) followed(file string) error {
 		return fmt.Errorf("bind the call to %s: %w", file, err)
 	}
 	defer func() { _ = unix.Close(at) }()
-	return r.rule(at, file, mayRun)
+	return r.runs(at, file)
+}
+
+// runs allows to start what is open.
+func (r *rules) runs(at int, file string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return fmt.Errorf("bind the call to %s: %w", file, err)
+	}
+	return r.rule(at, &st, file, mayRun)
 }

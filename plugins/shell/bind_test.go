@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/plugins/sdk"
+	"agentctl.dev/agentctl/plugins/shell/internal/record"
 )
 
 // needLandlock skips where the kernel binds nothing.
@@ -76,7 +77,8 @@ func bothWays(t *testing.T, run func(t *testing.T, b *bash, prepare func(dir str
 		say(t, b, t.TempDir(), map[string]any{"command": "true"})
 		run(t, b, func(dir string) {
 			b.quit()
-			b.prepareNext(dir)
+			b.prepareNext(dir, 0)
+			b.prepareNext(dir, record.Everything)
 		})
 	})
 }

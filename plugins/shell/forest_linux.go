@@ -63,8 +63,8 @@ func newForest() *forest {
 	return f
 }
 
-// plant starts a command that bears a new mark.
-func (f *forest) plant(cmd *exec.Cmd, bound *rules) (*tree, error) {
+// plant starts a command that bears a new mark, by its own start or another.
+func (f *forest) plant(cmd *exec.Cmd, start func() error) (*tree, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var mark uint64
@@ -78,7 +78,7 @@ func (f *forest) plant(cmd *exec.Cmd, bound *rules) (*tree, error) {
 		}
 		defer func() { _ = unix.Prlimit(0, unix.RLIMIT_RTTIME, &f.own, nil) }()
 	}
-	t, err := sown(f, cmd, mark, bound)
+	t, err := sown(f, cmd, mark, start)
 	if err != nil {
 		return nil, err
 	}

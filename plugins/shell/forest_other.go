@@ -9,7 +9,9 @@ type forest struct{}
 
 func newForest() *forest { return &forest{} }
 
-func (f *forest) plant(cmd *exec.Cmd, bound *rules) (*tree, error) { return sown(f, cmd, 0, bound) }
+func (f *forest) plant(cmd *exec.Cmd, start func() error) (*tree, error) {
+	return sown(f, cmd, 0, start)
+}
 
 func (f *forest) forget(*tree) {}
 

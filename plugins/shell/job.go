@@ -3,10 +3,13 @@ package shell
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentctl.dev/agentctl/plugins/sdk"
+	"agentctl.dev/agentctl/plugins/shell/internal/record"
 )
 
 // stop is why a command was stopped.
@@ -39,7 +42,31 @@ type job struct {
 	why   stop
 	// ended processes outlived the command, left ones even the kill.
 	ended, left int
+	// record is what it did, nil where that was not recorded.
+	record *sdk.Record
+	// excess is the newest of what its rules have refused.
+	excess atomic.Pointer[sdk.Excess]
 }
+
+// scope is what is recorded of the command.
+func (j *job) scope() record.Scope {
+	switch {
+	case j.call.Binding != nil && landlockABI() >= leastABI:
+		return record.Everything
+	case j.call.RecordPrograms:
+		return record.Programs
+	}
+	return 0
+}
+
+// terms are those of the command, with its rules.
+func (j *job) terms(bound *rules) terms {
+	return terms{rules: bound, scope: j.scope(), excess: j.exceeded}
+}
+
+// exceeded keeps what was refused until watchers are shown it. The process that was refused
+// waits meanwhile, so nothing is sent from here.
+func (j *job) exceeded(e sdk.Excess) { j.excess.Store(&e) }
 
 // run follows the command to its end, or to that of its time.
 func (j *job) run(ctx context.Context, limit time.Duration) {
@@ -54,6 +81,7 @@ func (j *job) run(ctx context.Context, limit time.Duration) {
 	work.Wait()
 	<-j.exited
 	_ = j.pipe.Close()
+	j.record = j.recorder.End(drain)
 }
 
 // read takes the output until no process is left that could write.
@@ -82,6 +110,9 @@ func (j *job) watch(ctx context.Context, limit time.Duration) {
 			return
 		case <-ticker.C:
 			shown.show()
+			if e := j.excess.Swap(nil); e != nil {
+				shown.exceeded(e)
+			}
 			if n%sweep == 0 {
 				j.tree.living(false)
 			}
@@ -106,6 +137,14 @@ type shower struct {
 	seen int64
 	turn chan struct{}
 	work sync.WaitGroup
+	// excess is what is to be shown beside the output.
+	excess atomic.Pointer[sdk.Excess]
+}
+
+// exceeded shows what the binding of the call has refused.
+func (s *shower) exceeded(e *sdk.Excess) {
+	s.excess.Store(e)
+	s.pass()
 }
 
 // show has new output shown; its goroutine starts with the first.
@@ -115,11 +154,23 @@ func (s *shower) show() {
 		return
 	}
 	s.seen = total
+	s.pass()
+}
+
+// pass has the goroutine show what is new.
+func (s *shower) pass() {
 	if s.turn == nil {
 		s.turn = make(chan struct{}, 1)
 		s.work.Go(func() {
+			var shown int64
 			for range s.turn {
-				s.call.Progress(s.out.recent())
+				if n := s.out.written(); n != shown {
+					shown = n
+					s.call.Progress(s.out.recent())
+				}
+				if e := s.excess.Swap(nil); e != nil {
+					s.call.Metadata(exceeds(e, s.call.Workspace), nil)
+				}
 			}
 		})
 	}
@@ -134,4 +185,17 @@ func (s *shower) close() {
 		close(s.turn)
 		s.work.Wait()
 	}
+}
+
+// maxExcess bounds the line about something that was refused.
+const maxExcess = 160
+
+// exceeds is a line for people about something that the binding of a call has refused.
+func exceeds(e *sdk.Excess, workspace string) string {
+	what := e.Path + e.Program + e.Address // one of them
+	if in, ok := strings.CutPrefix(what, strings.TrimSuffix(workspace, "/")+"/"); ok && e.Address == "" {
+		what = in
+	}
+	line := "exceeded its facts: " + e.Op + " " + what
+	return string(whole([]byte(line[:min(len(line), maxExcess)])))
 }

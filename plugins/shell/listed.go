@@ -132,7 +132,7 @@ func (l *listed) follow(ctx context.Context, call *sdk.Call, at *place, dir stri
 		return nil, sdk.Errorf("start %s: %w", argv[0], err)
 	}
 	defer bound.end()
-	if j.process, err = l.forest.start(cmd, dir, bound); err != nil {
+	if j.process, err = l.forest.start(cmd, dir, j.terms(bound)); err != nil {
 		return nil, sdk.Errorf("start %s: %w", argv[0], err)
 	}
 	j.run(ctx, max(time.Until(end), 0))
@@ -141,7 +141,7 @@ func (l *listed) follow(ctx context.Context, call *sdk.Call, at *place, dir stri
 
 // listedResult describes the end of a listed command.
 func (j *job) listedResult(in listedIn, data listedData) *sdk.Result {
-	res := &sdk.Result{Title: in.title(), Metadata: data}
+	res := &sdk.Result{Title: in.title(), Metadata: data, Record: j.record}
 	if st, ok := j.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		if st.Signaled() {
 			res.Signal = st.Signal().String()

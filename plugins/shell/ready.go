@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"agentctl.dev/agentctl/plugins/sdk"
+	"agentctl.dev/agentctl/plugins/shell/internal/record"
 )
 
 // A shell needs about as long to start as a small command to run, so the next
@@ -21,9 +21,9 @@ import (
 const waiting = `IFS= read -r -d "" -u 3 || exit 0; exec 3<&-; eval "$REPLY"`
 
 // waitingFree is the same for a shell that can be bound. It reports that it can, and before
-// the command comes a word: bound, or another.
+// the command comes a word: bound, bound with the rules for a call with network, or another.
 const waitingFree = `enable -f /proc/self/fd/5 ` + bindCommand + ` 2>/dev/null || exit 0; exec 5<&-; printf . >&3; IFS= read -r -d "" -u 3 || exit 0; ` +
-	`case $REPLY in bound) ` + bindCommand + `;; esac; enable -d ` + bindCommand + `; exec 4<&-; ` + waiting
+	`case $REPLY in bound) ` + bindCommand + `;; network) exec 4<&6; ` + bindCommand + `;; esac; enable -d ` + bindCommand + `; exec 4<&- 6<&-; ` + waiting
 
 // readyTime bounds the wait for a shell that has been started long ago.
 const readyTime = 2 * time.Second
@@ -36,17 +36,29 @@ const maxHanded = 4096
 type ready struct {
 	*process
 	words *os.File
-	// rules bind it when its command comes; nil if it cannot be bound.
-	rules *rules
+	// rules bind it when its command comes, to a call without and one with network; nil if
+	// it cannot be bound.
+	rules [2]*rules
 	// root is the folder it waits in, as it was when it was started.
 	root os.FileInfo
 }
 
-// prepareNext starts the next shell, unless one waits already.
-func (b *bash) prepareNext(dir string) {
+// end releases what a shell that does not wait any more needed for that.
+func (r *ready) end() {
+	_ = r.words.Close()
+	for _, rules := range r.rules {
+		rules.end()
+	}
+}
+
+// prepareNext starts the next shell of which that much is recorded, unless one waits already.
+func (b *bash) prepareNext(dir string, scope record.Scope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next != nil || filepath.Base(b.shell) != "bash" {
+	if scope != 0 && !recordable() {
+		scope = 0
+	}
+	if b.next[scope] != nil || filepath.Base(b.shell) != "bash" {
 		return
 	}
 	root, err := os.Stat(dir)
@@ -58,80 +70,94 @@ func (b *bash) prepareNext(dir string) {
 		return
 	}
 	_ = unix.SetNonblock(pair[0], true) // so that its reads can have a deadline
-	words, theirs := os.NewFile(uintptr(pair[0]), "words"), os.NewFile(uintptr(pair[1]), "words")
+	r := &ready{words: os.NewFile(uintptr(pair[0]), "words"), root: root}
+	theirs := os.NewFile(uintptr(pair[1]), "words")
 	defer theirs.Close()
-	free, object := b.bindable()
 	files, script := []*os.File{theirs}, waiting
-	if free != nil {
-		defer object.Close()
-		files, script = append(files, free.File, object), waitingFree
+	if scope == record.Everything || scope == 0 && !recordable() { // where nothing is recorded, one shell waits for both kinds of calls
+		var object *os.File
+		if r.rules, object = b.bindable(); object != nil {
+			defer object.Close()
+			files, script = append(files, r.rules[0].File, object, r.rules[1].File), waitingFree
+		}
 	}
-	p, err := b.spawn(&folder{path: dir}, os.Environ(), files, nil, "-c", script)
+	r.process, err = b.spawn(&folder{path: dir}, os.Environ(), files, terms{scope: scope}, "-c", script)
 	if err != nil {
-		_ = words.Close()
-		free.end()
+		r.end()
 		return
 	}
-	b.next = &ready{p, words, free, root}
+	if b.next == nil {
+		b.next = map[record.Scope]*ready{}
+	}
+	b.next[scope] = r
 }
 
 // bindable returns what a shell needs to be bound when its command comes; nil if it cannot
 // be.
-func (b *bash) bindable() (*rules, *os.File) {
+func (b *bash) bindable() (both [2]*rules, object *os.File) {
 	if b.unbindable {
-		return nil, nil
+		return both, nil
 	}
-	free, err := newRules(false)
-	if err != nil || free == nil {
-		return nil, nil
+	for i, network := range []bool{false, true} {
+		var err error
+		if both[i], err = newRules(network); err != nil || both[i] == nil {
+			both[0].end()
+			return [2]*rules{}, nil
+		}
 	}
-	object := bindFile()
-	if object == nil {
-		free.end()
-		return nil, nil
+	if object = bindFile(); object == nil {
+		both[0].end()
+		both[1].end()
+		return [2]*rules{}, nil
 	}
-	return free, object
+	return both, object
 }
 
 // handOver gives the command to the shell that waits. It returns nil when none
 // does, or when the command needs one of its own.
-func (b *bash) handOver(command, dir string, bound *sdk.Binding) (*process, error) {
+func (b *bash) handOver(command, dir string, j *job) (*process, error) {
 	if len(command) > maxHanded {
 		return nil, nil
 	}
+	scope, bound := j.scope(), j.call.Binding
+	if scope != 0 && !recordable() {
+		scope = 0
+	}
 	b.mu.Lock()
-	r := b.next
-	if r != nil && bound != nil && (r.rules == nil || bound.Network) {
+	r := b.next[scope]
+	if r == nil || bound != nil && r.rules[0] == nil {
 		b.mu.Unlock()
 		return nil, nil
 	}
-	b.next = nil
+	delete(b.next, scope)
 	b.mu.Unlock()
-	if r == nil {
-		return nil, nil
-	}
 	// Closing the socket is the end of the words, and of a shell without any.
-	defer r.words.Close()
-	defer r.rules.end()
+	defer r.end()
 	now, err := os.Stat(dir)
 	if err != nil || !os.SameFile(now, r.root) || closed(r.exited) || !b.listens(r) {
-		b.discard(r)
+		r.discard(b.forest)
 		return nil, nil
 	}
-	words := command + "\x00"
-	if bound != nil {
-		if err := r.rules.add(bound, os.Getenv("PATH"), dir); err != nil {
-			b.discard(r)
+	words, rights := command+"\x00", (*record.Rights)(nil)
+	switch {
+	case bound != nil:
+		word, rules := "bound\x00", r.rules[0]
+		if bound.Network {
+			word, rules = "network\x00", r.rules[1]
+		}
+		if err := rules.add(bound, os.Getenv("PATH"), dir); err != nil {
+			r.discard(b.forest)
 			return nil, err
 		}
-		words = "bound\x00" + words
-	} else if r.rules != nil {
+		words, rights = word+words, &rules.rights
+	case r.rules[0] != nil:
 		words = "free\x00" + words
 	}
+	r.recorder.Judge(rights, j.exceeded)
 	// Whole or not at all: without its end, the shell does not run the words. Once
 	// they are sent the call is this shell's, even if it has ended already.
 	if _, err := io.WriteString(r.words, words); err != nil {
-		b.discard(r)
+		r.discard(b.forest)
 		return nil, nil
 	}
 	return r.process, nil
@@ -140,7 +166,7 @@ func (b *bash) handOver(command, dir string, bound *sdk.Binding) (*process, erro
 // listens waits until a shell that can be bound has reported that it can. A shell that
 // could not load the command for it has ended.
 func (b *bash) listens(r *ready) bool {
-	if r.rules == nil {
+	if r.rules[0] == nil {
 		return true
 	}
 	_ = r.words.SetReadDeadline(time.Now().Add(readyTime))
@@ -151,12 +177,4 @@ func (b *bash) listens(r *ready) bool {
 	defer b.mu.Unlock()
 	b.unbindable = true
 	return false
-}
-
-// discard ends a shell that waits in vain.
-func (b *bash) discard(r *ready) {
-	_ = r.cmd.Process.Kill()
-	<-r.exited
-	b.forest.forget(r.tree)
-	_ = r.pipe.Close()
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/plugins/sdk"
+	"agentctl.dev/agentctl/plugins/shell/internal/record"
 )
 
 const (
@@ -51,8 +52,9 @@ type bash struct {
 	shell  string
 	forest *forest
 
-	mu   sync.Mutex
-	next *ready
+	mu sync.Mutex
+	// next are the shells that wait, by what is recorded of them.
+	next map[record.Scope]*ready
 	// unbindable is set when the shell cannot load the command that binds it.
 	unbindable bool
 	preparing  sync.WaitGroup
@@ -88,10 +90,10 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	}
 	j := &job{grace: b.grace, call: call, out: newOutput(call.MaxOutput), began: time.Now()}
 	if !dir.outside() && len(call.Variables) == 0 { // a shell that waits does not have them
-		j.process, err = b.handOver(in.Command, dir.path, call.Binding)
+		j.process, err = b.handOver(in.Command, dir.path, j)
 	}
 	if j.process == nil && err == nil {
-		j.process, err = b.begin(in.Command, dir, call)
+		j.process, err = b.begin(in.Command, dir, j)
 	}
 	if err != nil {
 		return nil, sdk.Errorf("start the command: %w", err)
@@ -99,20 +101,20 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	limit, whole := patience(ctx, in.Timeout)
 	j.run(ctx, limit)
 	if in.Workdir == "" {
-		b.preparing.Go(func() { b.prepareNext(dir.path) })
+		b.preparing.Go(func() { b.prepareNext(dir.path, j.scope()) })
 	}
 	return j.result(in, limit, whole), nil
 }
 
 // begin starts a shell of its own for a command.
-func (b *bash) begin(command string, dir *folder, call *sdk.Call) (*process, error) {
-	env := call.Environ()
-	bound, err := bind(call.Binding, b.shell, env, dir.path)
+func (b *bash) begin(command string, dir *folder, j *job) (*process, error) {
+	env := j.call.Environ()
+	bound, err := bind(j.call.Binding, b.shell, env, dir.path)
 	if err != nil {
 		return nil, err
 	}
 	defer bound.end()
-	return b.spawn(dir, env, nil, bound, "-c", "--", command)
+	return b.spawn(dir, env, nil, j.terms(bound), "-c", "--", command)
 }
 
 // prepare looks for a shell and makes this process the one that orphans of
@@ -151,6 +153,7 @@ func (j *job) result(in bashIn, limit time.Duration, whole bool) *sdk.Result {
 	res := &sdk.Result{
 		Title: title(in), Writes: true,
 		Metadata: bashData{in.Command, j.dir, j.took.Milliseconds(), j.out.written(), j.ended},
+		Record:   j.record,
 	}
 	if st, ok := j.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		if st.Signaled() {

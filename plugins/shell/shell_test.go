@@ -37,10 +37,10 @@ func newBash(t testing.TB, d time.Duration) *bash {
 
 func (b *bash) quit() {
 	b.preparing.Wait()
-	if b.next != nil {
-		_ = b.next.words.Close()
-		b.discard(b.next)
-		b.next = nil
+	for scope, r := range b.next {
+		r.end()
+		r.discard(b.forest)
+		delete(b.next, scope)
 	}
 }
 

@@ -125,11 +125,7 @@ func (t *tree) group() []int {
 }
 
 // sown starts the command as the root of a tree.
-func sown(f *forest, cmd *exec.Cmd, mark uint64, bound *rules) (*tree, error) {
-	start := cmd.Start
-	if bound != nil {
-		start = func() error { return bound.start(cmd) }
-	}
+func sown(f *forest, cmd *exec.Cmd, mark uint64, start func() error) (*tree, error) {
 	if err := start(); err != nil {
 		return nil, err
 	}

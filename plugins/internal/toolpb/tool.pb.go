@@ -204,9 +204,13 @@ type CallRequest struct {
 	// What the call may do besides reading; absent where its isolation alone bounds it. A
 	// program that starts commands for the call lets the kernel hold them to it; one that
 	// does not know the field is held by its isolation.
-	Binding       *Binding `protobuf:"bytes,16,opt,name=binding,proto3" json:"binding,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Binding *Binding `protobuf:"bytes,16,opt,name=binding,proto3" json:"binding,omitempty"`
+	// Asks for the programs that the call executes in the record of its result. A call with
+	// a binding is recorded whole without being asked. A program that does not know the
+	// field, or cannot observe it, sends no record.
+	RecordPrograms bool `protobuf:"varint,17,opt,name=record_programs,json=recordPrograms,proto3" json:"record_programs,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CallRequest) Reset() {
@@ -349,6 +353,13 @@ func (x *CallRequest) GetBinding() *Binding {
 		return x.Binding
 	}
 	return nil
+}
+
+func (x *CallRequest) GetRecordPrograms() bool {
+	if x != nil {
+		return x.RecordPrograms
+	}
+	return false
 }
 
 // Binding bounds a call to what it was found to do when it was judged.
@@ -1414,7 +1425,10 @@ type Result struct {
 	// manifest of this tool lists the names, those of the others say that they receive
 	// them; anything else is refused. They are kept in memory while the run executes, and
 	// recorded and shown nowhere. Only a result that is not an error supplies them.
-	Variables     []*Variable `protobuf:"bytes,12,rep,name=variables,proto3" json:"variables,omitempty"`
+	Variables []*Variable `protobuf:"bytes,12,rep,name=variables,proto3" json:"variables,omitempty"`
+	// What the call did, as far as the program has observed it; absent if it observes
+	// nothing. A caller that does not know the field loses nothing but this.
+	Record        *Record `protobuf:"bytes,13,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1533,6 +1547,294 @@ func (x *Result) GetVariables() []*Variable {
 	return nil
 }
 
+func (x *Result) GetRecord() *Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+// Record is what a call did: at most 256 programs, 512 changes, 128 connections and 128
+// excesses, together 64 KiB. The caller drops what is beyond that, and counts it.
+type Record struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was executed, in the order of the first execution of each.
+	Programs []*Program `protobuf:"bytes,1,rep,name=programs,proto3" json:"programs,omitempty"`
+	Changes  []*Change  `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Addresses that were connected to: "192.0.2.7:443", "[2001:db8::7]:53/udp",
+	// "unix:/run/x.sock".
+	Connections []string `protobuf:"bytes,3,rep,name=connections,proto3" json:"connections,omitempty"`
+	// What the binding of the call did not allow.
+	Exceeded []*Excess `protobuf:"bytes,4,rep,name=exceeded,proto3" json:"exceeded,omitempty"`
+	// How much is missing: beyond the bounds, or not observed.
+	Omitted       int64 `protobuf:"varint,5,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Record) Reset() {
+	*x = Record{}
+	mi := &file_tool_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Record) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Record) ProtoMessage() {}
+
+func (x *Record) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Record.ProtoReflect.Descriptor instead.
+func (*Record) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Record) GetPrograms() []*Program {
+	if x != nil {
+		return x.Programs
+	}
+	return nil
+}
+
+func (x *Record) GetChanges() []*Change {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Record) GetConnections() []string {
+	if x != nil {
+		return x.Connections
+	}
+	return nil
+}
+
+func (x *Record) GetExceeded() []*Excess {
+	if x != nil {
+		return x.Exceeded
+	}
+	return nil
+}
+
+func (x *Record) GetOmitted() int64 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
+}
+
+// Program is the execution of a program.
+type Program struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute, without links.
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// At most 64 words, together 1 KiB.
+	Argv          []string `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Program) Reset() {
+	*x = Program{}
+	mi := &file_tool_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Program) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Program) ProtoMessage() {}
+
+func (x *Program) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Program.ProtoReflect.Descriptor instead.
+func (*Program) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Program) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Program) GetArgv() []string {
+	if x != nil {
+		return x.Argv
+	}
+	return nil
+}
+
+// Change is a change of a file or folder.
+type Change struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "write", "truncate", "create", "remove", "rename", "link" or "mode".
+	Op string `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
+	// Absolute.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The new name, of "rename" and "link".
+	To            string `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Change) Reset() {
+	*x = Change{}
+	mi := &file_tool_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Change) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Change) ProtoMessage() {}
+
+func (x *Change) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Change.ProtoReflect.Descriptor instead.
+func (*Change) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Change) GetOp() string {
+	if x != nil {
+		return x.Op
+	}
+	return ""
+}
+
+func (x *Change) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Change) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+// Excess is what a binding did not allow: exactly one of path, program and address is set.
+type Excess struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in Change, or "execute", "connect", "listen".
+	Op   string `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The new name, of "rename" and "link".
+	To            string `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Program       string `protobuf:"bytes,4,opt,name=program,proto3" json:"program,omitempty"`
+	Address       string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Excess) Reset() {
+	*x = Excess{}
+	mi := &file_tool_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Excess) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Excess) ProtoMessage() {}
+
+func (x *Excess) ProtoReflect() protoreflect.Message {
+	mi := &file_tool_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Excess.ProtoReflect.Descriptor instead.
+func (*Excess) Descriptor() ([]byte, []int) {
+	return file_tool_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Excess) GetOp() string {
+	if x != nil {
+		return x.Op
+	}
+	return ""
+}
+
+func (x *Excess) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Excess) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *Excess) GetProgram() string {
+	if x != nil {
+		return x.Program
+	}
+	return ""
+}
+
+func (x *Excess) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
 // Part is data with a type that only those know who agree on it.
 type Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1547,7 +1849,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_tool_proto_msgTypes[22]
+	mi := &file_tool_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1861,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[22]
+	mi := &file_tool_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1874,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{22}
+	return file_tool_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Part) GetType() string {
@@ -1603,7 +1905,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_tool_proto_msgTypes[23]
+	mi := &file_tool_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1917,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_tool_proto_msgTypes[23]
+	mi := &file_tool_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1930,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_tool_proto_rawDescGZIP(), []int{23}
+	return file_tool_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Attachment) GetName() string {
@@ -1664,7 +1966,7 @@ const file_tool_proto_rawDesc = "" +
 	"\bToolInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12'\n" +
-	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\x9d\x04\n" +
+	"\x0fparameters_json\x18\x03 \x01(\fR\x0eparametersJson\"\xc6\x04\n" +
 	"\vCallRequest\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1b\n" +
 	"\targs_json\x18\x02 \x01(\fR\bargsJson\x12\x17\n" +
@@ -1683,7 +1985,8 @@ const file_tool_proto_rawDesc = "" +
 	"\x06hidden\x18\r \x03(\tR\x06hidden\x127\n" +
 	"\aoutside\x18\x0e \x03(\v2\x1d.agentctl.tool.v1.OutsidePathR\aoutside\x128\n" +
 	"\tvariables\x18\x0f \x03(\v2\x1a.agentctl.tool.v1.VariableR\tvariables\x123\n" +
-	"\abinding\x18\x10 \x01(\v2\x19.agentctl.tool.v1.BindingR\abinding\"\x8c\x01\n" +
+	"\abinding\x18\x10 \x01(\v2\x19.agentctl.tool.v1.BindingR\abinding\x12'\n" +
+	"\x0frecord_programs\x18\x11 \x01(\bR\x0erecordPrograms\"\x8c\x01\n" +
 	"\aBinding\x121\n" +
 	"\x05paths\x18\x01 \x03(\v2\x1b.agentctl.tool.v1.BoundPathR\x05paths\x12\x1a\n" +
 	"\bprograms\x18\x02 \x03(\tR\bprograms\x12\x18\n" +
@@ -1739,7 +2042,7 @@ const file_tool_proto_rawDesc = "" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12#\n" +
 	"\rmetadata_json\x18\x03 \x01(\fR\fmetadataJson\"\x1e\n" +
 	"\x06Output\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xb3\x03\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xe5\x03\n" +
 	"\x06Result\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x19\n" +
 	"\bis_error\x18\x02 \x01(\bR\aisError\x12\x12\n" +
@@ -1753,9 +2056,29 @@ const file_tool_proto_rawDesc = "" +
 	"\vattachments\x18\n" +
 	" \x03(\v2\x1c.agentctl.tool.v1.AttachmentR\vattachments\x12,\n" +
 	"\x05parts\x18\v \x03(\v2\x16.agentctl.tool.v1.PartR\x05parts\x128\n" +
-	"\tvariables\x18\f \x03(\v2\x1a.agentctl.tool.v1.VariableR\tvariablesB\f\n" +
+	"\tvariables\x18\f \x03(\v2\x1a.agentctl.tool.v1.VariableR\tvariables\x120\n" +
+	"\x06record\x18\r \x01(\v2\x18.agentctl.tool.v1.RecordR\x06recordB\f\n" +
 	"\n" +
-	"_exit_code\"7\n" +
+	"_exit_code\"\xe5\x01\n" +
+	"\x06Record\x125\n" +
+	"\bprograms\x18\x01 \x03(\v2\x19.agentctl.tool.v1.ProgramR\bprograms\x122\n" +
+	"\achanges\x18\x02 \x03(\v2\x18.agentctl.tool.v1.ChangeR\achanges\x12 \n" +
+	"\vconnections\x18\x03 \x03(\tR\vconnections\x124\n" +
+	"\bexceeded\x18\x04 \x03(\v2\x18.agentctl.tool.v1.ExcessR\bexceeded\x12\x18\n" +
+	"\aomitted\x18\x05 \x01(\x03R\aomitted\"1\n" +
+	"\aProgram\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04argv\x18\x02 \x03(\tR\x04argv\"<\n" +
+	"\x06Change\x12\x0e\n" +
+	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\"p\n" +
+	"\x06Excess\x12\x0e\n" +
+	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x12\x18\n" +
+	"\aprogram\x18\x04 \x01(\tR\aprogram\x12\x18\n" +
+	"\aaddress\x18\x05 \x01(\tR\aaddress\"7\n" +
 	"\x04Part\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1b\n" +
 	"\tdata_json\x18\x02 \x01(\fR\bdataJson\"H\n" +
@@ -1783,7 +2106,7 @@ func file_tool_proto_rawDescGZIP() []byte {
 	return file_tool_proto_rawDescData
 }
 
-var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_tool_proto_goTypes = []any{
 	(*DescribeRequest)(nil),  // 0: agentctl.tool.v1.DescribeRequest
 	(*DescribeResponse)(nil), // 1: agentctl.tool.v1.DescribeResponse
@@ -1807,8 +2130,12 @@ var file_tool_proto_goTypes = []any{
 	(*Progress)(nil),         // 19: agentctl.tool.v1.Progress
 	(*Output)(nil),           // 20: agentctl.tool.v1.Output
 	(*Result)(nil),           // 21: agentctl.tool.v1.Result
-	(*Part)(nil),             // 22: agentctl.tool.v1.Part
-	(*Attachment)(nil),       // 23: agentctl.tool.v1.Attachment
+	(*Record)(nil),           // 22: agentctl.tool.v1.Record
+	(*Program)(nil),          // 23: agentctl.tool.v1.Program
+	(*Change)(nil),           // 24: agentctl.tool.v1.Change
+	(*Excess)(nil),           // 25: agentctl.tool.v1.Excess
+	(*Part)(nil),             // 26: agentctl.tool.v1.Part
+	(*Attachment)(nil),       // 27: agentctl.tool.v1.Attachment
 }
 var file_tool_proto_depIdxs = []int32{
 	2,  // 0: agentctl.tool.v1.DescribeResponse.tools:type_name -> agentctl.tool.v1.ToolInfo
@@ -1823,24 +2150,28 @@ var file_tool_proto_depIdxs = []int32{
 	16, // 9: agentctl.tool.v1.CallEvent.ask:type_name -> agentctl.tool.v1.Ask
 	17, // 10: agentctl.tool.v1.Ask.question:type_name -> agentctl.tool.v1.Question
 	18, // 11: agentctl.tool.v1.Ask.history:type_name -> agentctl.tool.v1.HistoryWish
-	23, // 12: agentctl.tool.v1.Result.attachments:type_name -> agentctl.tool.v1.Attachment
-	22, // 13: agentctl.tool.v1.Result.parts:type_name -> agentctl.tool.v1.Part
+	27, // 12: agentctl.tool.v1.Result.attachments:type_name -> agentctl.tool.v1.Attachment
+	26, // 13: agentctl.tool.v1.Result.parts:type_name -> agentctl.tool.v1.Part
 	6,  // 14: agentctl.tool.v1.Result.variables:type_name -> agentctl.tool.v1.Variable
-	0,  // 15: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
-	3,  // 16: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
-	8,  // 17: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
-	10, // 18: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
-	13, // 19: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
-	1,  // 20: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
-	15, // 21: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
-	9,  // 22: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
-	12, // 23: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
-	14, // 24: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
-	20, // [20:25] is the sub-list for method output_type
-	15, // [15:20] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	22, // 15: agentctl.tool.v1.Result.record:type_name -> agentctl.tool.v1.Record
+	23, // 16: agentctl.tool.v1.Record.programs:type_name -> agentctl.tool.v1.Program
+	24, // 17: agentctl.tool.v1.Record.changes:type_name -> agentctl.tool.v1.Change
+	25, // 18: agentctl.tool.v1.Record.exceeded:type_name -> agentctl.tool.v1.Excess
+	0,  // 19: agentctl.tool.v1.Tool.Describe:input_type -> agentctl.tool.v1.DescribeRequest
+	3,  // 20: agentctl.tool.v1.Tool.Call:input_type -> agentctl.tool.v1.CallRequest
+	8,  // 21: agentctl.tool.v1.Tool.Cancel:input_type -> agentctl.tool.v1.CancelRequest
+	10, // 22: agentctl.tool.v1.Tool.Recall:input_type -> agentctl.tool.v1.RecallRequest
+	13, // 23: agentctl.tool.v1.Tool.Answer:input_type -> agentctl.tool.v1.AnswerRequest
+	1,  // 24: agentctl.tool.v1.Tool.Describe:output_type -> agentctl.tool.v1.DescribeResponse
+	15, // 25: agentctl.tool.v1.Tool.Call:output_type -> agentctl.tool.v1.CallEvent
+	9,  // 26: agentctl.tool.v1.Tool.Cancel:output_type -> agentctl.tool.v1.CancelResponse
+	12, // 27: agentctl.tool.v1.Tool.Recall:output_type -> agentctl.tool.v1.RecallResponse
+	14, // 28: agentctl.tool.v1.Tool.Answer:output_type -> agentctl.tool.v1.AnswerResponse
+	24, // [24:29] is the sub-list for method output_type
+	19, // [19:24] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_tool_proto_init() }
@@ -1865,7 +2196,7 @@ func file_tool_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tool_proto_rawDesc), len(file_tool_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,136 @@
+package record
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/plugins/sdk"
+)
+
+// notification is the kernel's struct seccomp_notif. Of a later kernel it may be larger:
+// this one is asked for by its size.
+type notification struct {
+	id     uint64
+	pid    uint32
+	flags  uint32
+	number int32
+	arch   uint32
+	ip     uint64
+	args   [6]uint64
+}
+
+// response is the kernel's struct seccomp_notif_resp.
+type response struct {
+	id    uint64
+	value int64
+	error int32
+	flags uint32
+}
+
+// listen answers the notifications of a listener until no process uses its filter.
+func (w *Watch) listen(fd int) {
+	_ = unix.SetNonblock(fd, true) // for the poller: the calls below are made when there is something
+	// The process that waits is woken on this processor, where the answer is (Linux 6.6).
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	w.listener, w.over = os.NewFile(uintptr(fd), "listener"), make(chan struct{})
+	raw, err := w.listener.SyscallConn()
+	if err != nil { // it was just opened
+		_ = w.listener.Close()
+		w.listener = nil
+		return
+	}
+	go func() { // ends with the last process, or at the deadline of End
+		defer close(w.over)
+		defer w.listener.Close()
+		own := map[string]bool{}
+		_ = raw.Read(func(fd uintptr) bool { return w.drain(int(fd), own) }) //nolint:gosec // a descriptor
+	}()
+}
+
+// drain answers all notifications that have come, and reports whether no more will come.
+func (w *Watch) drain(fd int, own map[string]bool) bool {
+	for {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+		n, err := unix.Poll(p, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return true
+		case n == 0:
+			return false
+		case p[0].Revents&unix.POLLIN == 0:
+			return true // no process is left
+		}
+		w.answer(fd, own)
+	}
+}
+
+// answer receives a notification, notes what it reports, and has the kernel continue. A
+// process that has been killed meanwhile needs no answer.
+func (w *Watch) answer(fd int, own map[string]bool) {
+	var n notification
+	if !control(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)) { //nolint:gosec // the kernel's structure
+		return
+	}
+	w.note(fd, &n, own)
+	r := response{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)) //nolint:gosec // the kernel's structure
+}
+
+func control(fd int, request uintptr, argument unsafe.Pointer) bool {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
+		if errno != unix.EINTR {
+			return errno == 0
+		}
+	}
+}
+
+// note adds what a notification reports to the record. Whatever happens, the process
+// continues.
+func (w *Watch) note(fd int, n *notification, own map[string]bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			slog.Error("panic in the record of a command", "call", n.number, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	c := callOf(n.number)
+	if c == nil {
+		return
+	}
+	p := newProcess(int(n.pid))
+	defer p.close()
+	if w.trial != nil && c.does == execute {
+		w.trial(p.path(n.args[c.path]))
+	}
+	l := look{process: p, call: c, args: n.args, rights: w.rules(), own: own}
+	a, err := l.attempt() // without the lock: a file system may not answer
+	// Its number may be another process's by now.
+	if !control(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) { //nolint:gosec // the kernel's structure
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case errors.Is(err, errUnread):
+		w.draft.record.Omitted++
+	case a == nil:
+	case a.op == sdk.RecordExecute && w.skip > 0:
+		w.skip--
+	case w.draft.add(a) && w.excess != nil:
+		all := w.draft.record.Exceeded
+		w.excess(all[len(all)-1])
+	}
+}
+
+func (w *Watch) rules() *Rights {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rights
+}
