@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"agentctl.dev/agentctl/plugins/sdk"
-	"agentctl.dev/agentctl/plugins/shell/internal/record"
 )
 
 // needLandlock skips where the kernel binds nothing.
@@ -77,8 +76,7 @@ func bothWays(t *testing.T, run func(t *testing.T, b *bash, prepare func(dir str
 		say(t, b, t.TempDir(), map[string]any{"command": "true"})
 		run(t, b, func(dir string) {
 			b.quit()
-			b.prepareNext(dir, 0)
-			b.prepareNext(dir, record.Everything)
+			b.prepareNext(dir)
 		})
 	})
 }

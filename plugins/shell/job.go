@@ -73,7 +73,11 @@ func (j *job) run(ctx context.Context, limit time.Duration) {
 	var work sync.WaitGroup
 	work.Go(j.read)
 	j.watch(ctx, limit)
-	j.ended, j.left = j.tree.fell(j.exited, j.grace)
+	if closed(j.exited) && j.recorder.Gone() {
+		j.tree.forest.forget(j.tree)
+	} else {
+		j.ended, j.left = j.tree.fell(j.exited, j.grace)
+	}
 	j.took = time.Since(j.began)
 	// The writers are gone, so the pipe ends by itself; only a process that cannot be
 	// killed or has left the tree could still hold it.

@@ -20,7 +20,19 @@ import (
 // another has not is the variable REPLY.
 const waiting = `IFS= read -r -d "" -u 3 || exit 0; exec 3<&-; eval "$REPLY"`
 
-// waitingFree is the same for a shell that can be bound. It reports that it can, and before
+// A shell that waits is bound when its command comes, not before: which programs and files
+// the command may use is not known earlier. A process can only bind itself, and bash has no
+// command for that, but it can load one from a shared object (enable -f). Where it cannot,
+// each bound call starts a shell of its own; see bind.
+const (
+	// bindCommand is the name of that command.
+	bindCommand = "agentctl_bind"
+	// wordsFD, rulesFD, objectFD and networkFD are descriptors of the shell: its socket, the
+	// rules for a call without network, the command, and the rules for one with network.
+	wordsFD, rulesFD, objectFD, networkFD = 3, 4, 5, 6
+)
+
+// waitingFree is waiting for a shell that can be bound. It reports that it can, and before
 // the command comes a word: bound, bound with the rules for a call with network, or another.
 const waitingFree = `enable -f /proc/self/fd/5 ` + bindCommand + ` 2>/dev/null || exit 0; exec 5<&-; printf . >&3; IFS= read -r -d "" -u 3 || exit 0; ` +
 	`case $REPLY in bound) ` + bindCommand + `;; network) exec 4<&6; ` + bindCommand + `;; esac; enable -d ` + bindCommand + `; exec 4<&- 6<&-; ` + waiting
@@ -51,14 +63,11 @@ func (r *ready) end() {
 	}
 }
 
-// prepareNext starts the next shell of which that much is recorded, unless one waits already.
-func (b *bash) prepareNext(dir string, scope record.Scope) {
+// prepareNext starts the next shell, unless one waits already.
+func (b *bash) prepareNext(dir string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if scope != 0 && !recordable() {
-		scope = 0
-	}
-	if b.next[scope] != nil || filepath.Base(b.shell) != "bash" {
+	if b.next != nil || filepath.Base(b.shell) != "bash" {
 		return
 	}
 	root, err := os.Stat(dir)
@@ -74,43 +83,41 @@ func (b *bash) prepareNext(dir string, scope record.Scope) {
 	theirs := os.NewFile(uintptr(pair[1]), "words")
 	defer theirs.Close()
 	files, script := []*os.File{theirs}, waiting
-	if scope == record.Everything || scope == 0 && !recordable() { // where nothing is recorded, one shell waits for both kinds of calls
-		var object *os.File
-		if r.rules, object = b.bindable(); object != nil {
-			defer object.Close()
-			files, script = append(files, r.rules[0].File, object, r.rules[1].File), waitingFree
-		}
+	if free, object := b.bindable(); object != nil {
+		r.rules = free
+		files, script = append(files, free[0].File, object, free[1].File), waitingFree
 	}
-	r.process, err = b.spawn(&folder{path: dir}, os.Environ(), files, terms{scope: scope}, "-c", script)
+	r.process, err = b.spawn(&folder{path: dir}, os.Environ(), files, terms{}, "-c", script)
 	if err != nil {
 		r.end()
 		return
 	}
-	if b.next == nil {
-		b.next = map[record.Scope]*ready{}
-	}
-	b.next[scope] = r
+	b.next = r
 }
 
-// bindable returns what a shell needs to be bound when its command comes; nil if it cannot
-// be.
-func (b *bash) bindable() (both [2]*rules, object *os.File) {
+// bindable returns what a shell needs to be bound when its command comes: rules for a call
+// without and one with network, and the command that applies them; nil if it cannot be.
+func (b *bash) bindable() (free [2]*rules, object *os.File) {
 	if b.unbindable {
-		return both, nil
+		return free, nil
 	}
+	var err error
 	for i, network := range []bool{false, true} {
-		var err error
-		if both[i], err = newRules(network); err != nil || both[i] == nil {
-			both[0].end()
+		if free[i], err = newRules(network); err != nil || free[i] == nil {
+			free[0].end()
 			return [2]*rules{}, nil
 		}
 	}
-	if object = bindFile(); object == nil {
-		both[0].end()
-		both[1].end()
+	scope := record.Everything
+	if !recordable() {
+		scope = 0
+	}
+	if object, err = record.Command(bindCommand, scope, rulesFD, wordsFD); err != nil {
+		free[0].end()
+		free[1].end()
 		return [2]*rules{}, nil
 	}
-	return both, object
+	return free, object
 }
 
 // handOver gives the command to the shell that waits. It returns nil when none
@@ -119,18 +126,18 @@ func (b *bash) handOver(command, dir string, j *job) (*process, error) {
 	if len(command) > maxHanded {
 		return nil, nil
 	}
-	scope, bound := j.scope(), j.call.Binding
-	if scope != 0 && !recordable() {
-		scope = 0
-	}
+	bound := j.call.Binding
 	b.mu.Lock()
-	r := b.next[scope]
-	if r == nil || bound != nil && r.rules[0] == nil {
+	r := b.next
+	if r != nil && (bound != nil && r.rules[0] == nil || bound == nil && j.call.RecordPrograms) {
 		b.mu.Unlock()
 		return nil, nil
 	}
-	delete(b.next, scope)
+	b.next = nil
 	b.mu.Unlock()
+	if r == nil {
+		return nil, nil
+	}
 	// Closing the socket is the end of the words, and of a shell without any.
 	defer r.end()
 	now, err := os.Stat(dir)
@@ -138,27 +145,33 @@ func (b *bash) handOver(command, dir string, j *job) (*process, error) {
 		r.discard(b.forest)
 		return nil, nil
 	}
-	words, rights := command+"\x00", (*record.Rights)(nil)
+	words, rules := command+"\x00", r.rules[0]
 	switch {
+	case bound != nil && bound.Network:
+		words, rules = "network\x00"+words, r.rules[1]
 	case bound != nil:
-		word, rules := "bound\x00", r.rules[0]
-		if bound.Network {
-			word, rules = "network\x00", r.rules[1]
-		}
+		words = "bound\x00" + words
+	case rules != nil:
+		words = "free\x00" + words
+	}
+	if bound != nil {
 		if err := rules.add(bound, os.Getenv("PATH"), dir); err != nil {
 			r.discard(b.forest)
 			return nil, err
 		}
-		words, rights = word+words, &rules.rights
-	case r.rules[0] != nil:
-		words = "free\x00" + words
 	}
-	r.recorder.Judge(rights, j.exceeded)
 	// Whole or not at all: without its end, the shell does not run the words. Once
 	// they are sent the call is this shell's, even if it has ended already.
 	if _, err := io.WriteString(r.words, words); err != nil {
 		r.discard(b.forest)
 		return nil, nil
+	}
+	if bound != nil {
+		r.recorder, err = record.Attach(r.words, record.Options{Rights: &rules.rights, Excess: j.exceeded})
+		if err != nil {
+			r.discard(b.forest)
+			return nil, err
+		}
 	}
 	return r.process, nil
 }

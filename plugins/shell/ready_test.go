@@ -21,15 +21,15 @@ func say(t *testing.T, b *bash, ws string, args map[string]any) *sdk.Result {
 func TestTheNextShellWaits(t *testing.T) {
 	b, ws := newBash(t, grace), t.TempDir()
 	say(t, b, ws, map[string]any{"command": "true"})
-	if b.next[0] == nil {
+	if b.next == nil {
 		t.Fatal("no shell waits after the first call")
 	}
-	waits := b.next[0].cmd.Process.Pid
+	waits := b.next.cmd.Process.Pid
 	res := say(t, b, ws, map[string]any{"command": "echo $$"})
 	if got := strings.TrimSpace(res.Text); got != fmt.Sprint(waits) {
 		t.Errorf("shell %s ran the command, want the one that waited, %d", got, waits)
 	}
-	if b.next[0] == nil || b.next[0].cmd.Process.Pid == waits {
+	if b.next == nil || b.next.cmd.Process.Pid == waits {
 		t.Error("a shell ran twice, or none waits")
 	}
 }
@@ -48,7 +48,7 @@ func TestAHandedCommandIsLikeAnyOther(t *testing.T) {
 	} {
 		b, ws := &bash{grace: grace}, t.TempDir()
 		cold := say(t, b, ws, map[string]any{"command": command})
-		if b.next[0] == nil {
+		if b.next == nil {
 			t.Fatal("no shell waits")
 		}
 		warm := say(t, b, ws, map[string]any{"command": command})
@@ -98,16 +98,16 @@ func TestAWaitingShellIsNotUsedBlindly(t *testing.T) {
 		}
 	})
 	t.Run("it was killed", func(t *testing.T) {
-		if err := b.next[0].cmd.Process.Kill(); err != nil {
+		if err := b.next.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-b.next[0].exited
+		<-b.next.exited
 		if res := say(t, b, ws, map[string]any{"command": "echo alive"}); res.Text != "alive\n" {
 			t.Errorf("got %q", res.Text)
 		}
 	})
 	t.Run("the command is long", func(t *testing.T) {
-		waits := b.next[0].cmd.Process.Pid
+		waits := b.next.cmd.Process.Pid
 		res := say(t, b, ws, map[string]any{"command": "echo $$ #" + strings.Repeat("x", maxHanded)})
 		if strings.TrimSpace(res.Text) == fmt.Sprint(waits) {
 			t.Error("a long command was handed over")
@@ -126,8 +126,8 @@ func TestAWaitingShellIsNotUsedBlindly(t *testing.T) {
 func TestAWaitingShellEndsWithItsProgram(t *testing.T) {
 	b, ws := newBash(t, grace), t.TempDir()
 	say(t, b, ws, map[string]any{"command": "true"})
-	r := b.next[0]
-	delete(b.next, 0)
+	r := b.next
+	b.next = nil
 	if !b.listens(r) {
 		t.Fatal("it does not wait for a command")
 	}
@@ -143,7 +143,7 @@ func TestAWaitingShellEndsWithItsProgram(t *testing.T) {
 func TestNobodyElseCanPutWordsIn(t *testing.T) {
 	b, ws := newBash(t, grace), t.TempDir()
 	say(t, b, ws, map[string]any{"command": "true"})
-	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/3", b.next[0].cmd.Process.Pid), os.O_WRONLY, 0)
+	f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/3", b.next.cmd.Process.Pid), os.O_WRONLY, 0)
 	if err == nil {
 		_ = f.Close()
 		t.Error("the way to the waiting shell can be opened by its name")

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/plugins/sdk"
-	"agentctl.dev/agentctl/plugins/shell/internal/record"
 )
 
 const (
@@ -52,9 +51,8 @@ type bash struct {
 	shell  string
 	forest *forest
 
-	mu sync.Mutex
-	// next are the shells that wait, by what is recorded of them.
-	next map[record.Scope]*ready
+	mu   sync.Mutex
+	next *ready
 	// unbindable is set when the shell cannot load the command that binds it.
 	unbindable bool
 	preparing  sync.WaitGroup
@@ -101,7 +99,7 @@ func (b *bash) run(ctx context.Context, call *sdk.Call, in bashIn) (*sdk.Result,
 	limit, whole := patience(ctx, in.Timeout)
 	j.run(ctx, limit)
 	if in.Workdir == "" {
-		b.preparing.Go(func() { b.prepareNext(dir.path, j.scope()) })
+		b.preparing.Go(func() { b.prepareNext(dir.path) })
 	}
 	return j.result(in, limit, whole), nil
 }

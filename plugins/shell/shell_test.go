@@ -37,10 +37,10 @@ func newBash(t testing.TB, d time.Duration) *bash {
 
 func (b *bash) quit() {
 	b.preparing.Wait()
-	for scope, r := range b.next {
-		r.end()
-		r.discard(b.forest)
-		delete(b.next, scope)
+	if b.next != nil {
+		b.next.end()
+		b.next.discard(b.forest)
+		b.next = nil
 	}
 }
 

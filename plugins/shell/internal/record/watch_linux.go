@@ -69,14 +69,12 @@ func Prepare(cmd *exec.Cmd, o Options) (*Watch, error) {
 		files = append(files, o.Rules)
 	}
 	p.socket = first + len(files)
-	launcher, own, err := kept.file(p)
+	launcher, err := p.file()
 	if err != nil {
 		w.Abort()
 		return nil, err
 	}
-	if own {
-		w.files = append(w.files, launcher)
-	}
+	w.files = append(w.files, launcher)
 	cmd.ExtraFiles = append(files, theirs, launcher)
 	cmd.Args = append([]string{"launcher", cmd.Path}, cmd.Args...)
 	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", p.socket+1)
@@ -105,23 +103,11 @@ const launchTime = 10 * time.Second
 func (w *Watch) Begin() error {
 	w.closeFiles()
 	defer w.line.Close()
-	_ = w.line.SetReadDeadline(time.Now().Add(launchTime))
-	first, fd, err := w.receive()
-	switch {
-	case err != nil:
-		return fmt.Errorf("start by a launcher: %w", err)
-	case first == nil:
-		return errors.New("start by a launcher: it ended before it began")
-	case first[0] != 0:
-		return fmt.Errorf("apply the landlock rules: %w", unix.Errno(-first[0])) //nolint:gosec // a number of the kernel
-	}
-	if fd >= 0 {
-		w.listen(fd)
-	} else {
-		w.noListener = unix.Errno(-first[1]) //nolint:gosec // a number of the kernel
+	if err := w.bound(); err != nil {
+		return err
 	}
 	// The way is closed by the execution. Otherwise the error comes by it.
-	last, _, err := w.receive()
+	last, _, err := receive(w.line)
 	switch {
 	case err != nil:
 		return fmt.Errorf("start by a launcher: %w", err)
@@ -131,10 +117,36 @@ func (w *Watch) Begin() error {
 	return nil
 }
 
-// receive reads the results of a launcher, and its listener, -1 for none. Nothing is the end
-// of the launcher.
-func (w *Watch) receive() (results *[2]int32, fd int, err error) {
-	raw, err := w.line.SyscallConn()
+// Attach returns the watch of a shell that has been told to bind itself by its command. An
+// error means that the shell has ended, and has done nothing. Where the kernel makes no
+// listener, or was not asked for one, Recorded reports false.
+func Attach(line *os.File, o Options) (*Watch, error) {
+	w := &Watch{line: line, draft: newDraft(), rights: o.Rights, excess: o.Excess}
+	return w, w.bound()
+}
+
+// bound waits until the rules are applied, and listens if there is a listener.
+func (w *Watch) bound() error {
+	_ = w.line.SetReadDeadline(time.Now().Add(launchTime))
+	first, fd, err := receive(w.line)
+	switch {
+	case err != nil:
+		return fmt.Errorf("bind a command: %w", err)
+	case first == nil:
+		return errors.New("bind a command: it ended before it was bound")
+	case first[0] != 0:
+		return fmt.Errorf("apply the landlock rules: %w", unix.Errno(-first[0])) //nolint:gosec // a number of the kernel
+	case fd >= 0:
+		w.listen(fd)
+	default:
+		w.noListener = unix.Errno(-first[1]) //nolint:gosec // a number of the kernel
+	}
+	return nil
+}
+
+// receive reads results, and a listener, -1 for none. No results are the end of the process.
+func receive(from *os.File) (results *[2]int32, fd int, err error) {
+	raw, err := from.SyscallConn()
 	if err != nil {
 		return nil, -1, err
 	}
@@ -171,15 +183,28 @@ func (w *Watch) receive() (results *[2]int32, fd int, err error) {
 // Recorded reports whether the kernel reports what the command does.
 func (w *Watch) Recorded() bool { return w != nil && w.listener != nil }
 
-// Judge begins the record anew, for what the command does from now on under these rules. The
-// arguments are as in Options.
-func (w *Watch) Judge(r *Rights, excess func(sdk.Excess)) {
-	if w == nil {
-		return
+// Gone reports whether no process of the command is left, which only a listener knows for
+// certain: a process cannot leave its filter.
+func (w *Watch) Gone() bool {
+	if !w.Recorded() {
+		return false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.draft, w.rights, w.excess, w.skip = newDraft(), r, excess, 0
+	select {
+	case <-w.over:
+		return true
+	default:
+	}
+	gone := false
+	raw, err := w.listener.SyscallConn()
+	if err != nil {
+		return true // it is over
+	}
+	err = raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+		n, err := unix.Poll(p, 0)
+		gone = n > 0 && err == nil && p[0].Revents&unix.POLLIN == 0
+	})
+	return gone || err != nil
 }
 
 // End waits until no process of the command is left, and returns the record; nil if there is
