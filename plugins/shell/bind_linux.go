@@ -267,10 +267,10 @@ func (r *rules) restrict() error {
 // addPrograms allows to start programs, the interpreter that a script names in its first
 // line, and the loader that a program names.
 func (r *rules) addPrograms(names []string, path, dir string) error {
-	done := map[string]bool{}
+	done := map[string]*started{}
 	for _, name := range names {
 		for _, file := range programFiles(name, path, dir) {
-			if err := r.addProgram(file, done, 0); err != nil {
+			if _, err := r.addProgram(file, done, 0); err != nil {
 				return err
 			}
 		}
@@ -309,25 +309,55 @@ func programFiles(name, path, dir string) (files []string) {
 // maxInterpreters is how many scripts may be the interpreter of one another.
 const maxInterpreters = 4
 
-func (r *rules) addProgram(file string, done map[string]bool, depth int) error {
-	if done[file] || depth > maxInterpreters {
-		return nil
+// addProgram allows to start a program, with all that the kernel starts with it. It returns
+// these; whole is false if not all of them are known.
+func (r *rules) addProgram(file string, done map[string]*started, depth int) (*started, error) {
+	if s := done[file]; s != nil || depth > maxInterpreters {
+		return s, nil
 	}
-	done[file] = true
+	s := &started{}
+	done[file] = s
 	f, err := os.OpenFile(file, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return r.followed(file) // it can be started without being read
+		return s, r.followed(file) // it can be started without being read
 	}
 	defer f.Close()
-	if err := r.runs(int(f.Fd()), file); err != nil { //nolint:gosec // a descriptor
-		return err
+	if err := r.runs(int(f.Fd()), file, &s.stat); err != nil { //nolint:gosec // a descriptor
+		return s, err
 	}
-	for _, next := range interpreters(f) {
-		if err := r.addProgram(next, done, depth+1); err != nil {
-			return err
+	s.whole = true
+	for i, next := range interpreters(f) {
+		with, err := r.addProgram(next, done, depth+1)
+		if err != nil {
+			return s, err
+		}
+		if i == 0 { // what comes after it, the kernel does not start
+			s.follows(next, with)
 		}
 	}
-	return nil
+	if s.whole {
+		r.rights.Whole(&s.stat, s.steps)
+	}
+	return s, nil
+}
+
+// started is a program with what the kernel starts with it.
+type started struct {
+	stat  unix.Stat_t
+	steps []record.Step
+	// whole reports that all of that is known.
+	whole bool
+}
+
+// follows notes what is started with the program.
+func (s *started) follows(name string, with *started) {
+	if with == nil || !with.whole {
+		s.whole = false
+		return
+	}
+	step, ok := record.NewStep(name, &with.stat)
+	s.whole = ok
+	s.steps = append([]record.Step{step}, with.steps...)
 }
 
 // followed allows to start a file that cannot be read.
@@ -340,14 +370,14 @@ func (r *rules) followed(file string) error {
 		return fmt.Errorf("bind the call to %s: %w", file, err)
 	}
 	defer func() { _ = unix.Close(at) }()
-	return r.runs(at, file)
+	var st unix.Stat_t
+	return r.runs(at, file, &st)
 }
 
-// runs allows to start what is open.
-func (r *rules) runs(at int, file string) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(at, &st); err != nil {
+// runs allows to start what is open, and returns its state.
+func (r *rules) runs(at int, file string, st *unix.Stat_t) error {
+	if err := unix.Fstat(at, st); err != nil {
 		return fmt.Errorf("bind the call to %s: %w", file, err)
 	}
-	return r.rule(at, &st, file, mayRun)
+	return r.rule(at, st, file, mayRun)
 }

@@ -2,10 +2,8 @@ package record
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 )
@@ -57,24 +55,9 @@ func BenchmarkNotified(b *testing.B) {
 	}
 }
 
-func least(d []time.Duration) float64 {
-	m := d[0]
-	for _, x := range d {
-		m = min(m, x)
-	}
-	return float64(m.Nanoseconds()) / 1e3
-}
+func least(d []time.Duration) float64 { return float64(slices.Min(d).Nanoseconds()) / 1e3 }
 
 func middle(d []time.Duration) float64 {
-	s := append([]time.Duration(nil), d...)
-	for i := range s {
-		for j := i; j > 0 && s[j] < s[j-1]; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-		}
-	}
-	return float64(s[len(s)/2].Nanoseconds()) / 1e3
+	slices.Sort(d)
+	return float64(d[len(d)/2].Nanoseconds()) / 1e3
 }
-
-var _ = os.Getpid
-var _ = strconv.Itoa
-var _ = strings.Cut

@@ -46,7 +46,7 @@ func (l *look) execute(name string) (*attempt, error) {
 // denied is the program that the rules do not allow: the file itself, or an interpreter or
 // loader that the kernel executes with it; "" if they allow all of them.
 func (l *look) denied(t *target) string {
-	if l.rights == nil {
+	if l.rights == nil || l.rights.mayRun(t) {
 		return ""
 	}
 	for range maxInterpreters + 2 { // and the loader of the last

@@ -2,9 +2,10 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
-	"os"
 	"runtime/debug"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -32,42 +33,78 @@ type response struct {
 	flags uint32
 }
 
-// listen answers the notifications of a listener until no process uses its filter.
-func (w *Watch) listen(fd int) {
-	_ = unix.SetNonblock(fd, true) // for the poller: the calls below are made when there is something
-	// The process that waits is woken on this processor, where the answer is (Linux 6.6).
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
-	w.listener, w.over = os.NewFile(uintptr(fd), "listener"), make(chan struct{})
-	raw, err := w.listener.SyscallConn()
-	if err != nil { // it was just opened
-		_ = w.listener.Close()
-		w.listener = nil
-		return
-	}
-	go func() { // ends with the last process, or at the deadline of End
-		defer close(w.over)
-		defer w.listener.Close()
-		own := map[string]bool{}
-		_ = raw.Read(func(fd uintptr) bool { return w.drain(int(fd), own) }) //nolint:gosec // a descriptor
-	}()
+// listener is what the kernel reports by. The descriptors are closed when the goroutine that
+// answers has ended.
+type listener struct {
+	fd, quit int
+	over     chan struct{}
+
+	mu     sync.Mutex
+	closed bool
 }
 
-// drain answers all notifications that have come, and reports whether no more will come.
-func (w *Watch) drain(fd int, own map[string]bool) bool {
+// listen answers the notifications of a listener until no process uses its filter.
+func (w *Watch) listen(fd int) error {
+	quit, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		_ = unix.Close(fd)
+		return fmt.Errorf("listen to a command: %w", err)
+	}
+	// The goroutine waits in the kernel and not in the poller of Go: then the one that waits
+	// and the one that is waited for run on the same processor by turns (Linux 6.6).
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+	l := &listener{fd: fd, quit: quit, over: make(chan struct{})}
+	w.listener = l
+	go func() { // ends with the last process, or by stop
+		defer close(l.over)
+		defer l.close()
+		w.serve(l)
+	}()
+	return nil
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	_ = unix.Close(l.fd)
+	_ = unix.Close(l.quit)
+}
+
+// stop has the goroutine end, even if there are processes.
+func (l *listener) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		_, _ = unix.Write(l.quit, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+// gone reports whether no process uses the filter.
+func (l *listener) gone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return true
+	}
+	p := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+	n, err := unix.Poll(p, 0)
+	return n > 0 && err == nil && p[0].Revents&unix.POLLIN == 0
+}
+
+// serve answers all notifications until no more will come.
+func (w *Watch) serve(l *listener) {
+	own := map[string]bool{}
 	for {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
-		n, err := unix.Poll(p, 0)
+		p := []unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}, {Fd: int32(l.quit), Events: unix.POLLIN}} //nolint:gosec // descriptors
+		_, err := unix.Poll(p, -1)
 		switch {
 		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return true
-		case n == 0:
-			return false
-		case p[0].Revents&unix.POLLIN == 0:
-			return true // no process is left
+		case err != nil, p[1].Revents != 0, p[0].Revents&unix.POLLIN == 0:
+			return
+		default:
+			w.answer(l.fd, own)
 		}
-		w.answer(fd, own)
 	}
 }
 

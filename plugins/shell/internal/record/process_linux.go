@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -17,15 +16,18 @@ import (
 type process struct {
 	tid int
 	// dir is its folder in /proc.
-	dir    string
-	memory *os.File
+	dir string
+	// memory is a descriptor of its memory, none before it is needed.
+	memory int
 }
 
-func newProcess(tid int) *process { return &process{tid: tid, dir: "/proc/" + strconv.Itoa(tid)} }
+func newProcess(tid int) *process {
+	return &process{tid: tid, dir: "/proc/" + strconv.Itoa(tid), memory: none}
+}
 
 func (p *process) close() {
-	if p.memory != nil {
-		_ = p.memory.Close()
+	if p.memory != none {
+		_ = unix.Close(p.memory)
 	}
 }
 
@@ -34,17 +36,17 @@ var errUnread = errors.New("the memory cannot be read")
 
 // read fills b from an address, as far as there is memory, and returns how much it was.
 func (p *process) read(address uint64, b []byte) (int, error) {
-	if p.memory == nil {
+	if p.memory == none {
 		fd, err := unix.Open(p.dir+"/mem", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return 0, errUnread
 		}
-		p.memory = os.NewFile(uintptr(fd), "memory")
+		p.memory = fd
 	}
 	if address > 1<<63-1-uint64(len(b)) {
 		return 0, errUnread
 	}
-	n, err := unix.Pread(int(p.memory.Fd()), b, int64(address)) //nolint:gosec // bounded above
+	n, err := unix.Pread(p.memory, b, int64(address)) //nolint:gosec // bounded above
 	if err != nil || n <= 0 {
 		return 0, errUnread
 	}
@@ -169,7 +171,12 @@ func (p *process) find(dir int32, name string, how last) (target, error) {
 	return p.walk(dir, name, how)
 }
 
-// plain finds what a path without links, dots and slashes at its end leads to: most are so.
+// maxPlain is how many links plain follows.
+const maxPlain = 8
+
+// plain finds what most paths lead to, without a look at each folder on the way: those
+// without dots, in a folder to which no link leads but one in the root folder (/bin), and
+// not in /proc or /dev, where links depend on who follows them.
 func (p *process) plain(dir int32, name string, how last) (t target, ok bool) {
 	full := name
 	if name[0] != '/' {
@@ -180,31 +187,72 @@ func (p *process) plain(dir int32, name string, how last) (t target, ok bool) {
 		}
 		full = string(buf[:n]) + "/" + name
 	}
-	if clean := path.Clean(full); clean != full || strings.HasPrefix(full, "/proc/") || strings.HasPrefix(full, "/dev/") || !p.rooted() {
+	if !p.rooted() {
 		return t, false
 	}
+	for range maxPlain {
+		if path.Clean(full) != full || full == "/" || strings.HasPrefix(full, "/proc/") || strings.HasPrefix(full, "/dev/") {
+			return t, false
+		}
+		if t, ok = lookUp(full); !ok {
+			return t, false
+		}
+		if !t.there || t.kind() != unix.S_IFLNK || how != follow {
+			return t, true
+		}
+		leads, err := readLink(unix.AT_FDCWD, full)
+		if err != nil || strings.HasSuffix(leads, "/") {
+			return t, false
+		}
+		full = leads
+		if leads[0] != '/' {
+			full = strings.TrimSuffix(t.folder, "/") + "/" + leads
+		}
+		for up := t.folder; strings.HasPrefix(leads, "../"); { // the folder has no links on its way
+			up, leads = path.Dir(up), leads[len("../"):]
+			full = strings.TrimSuffix(up, "/") + "/" + leads
+		}
+	}
+	return t, false
+}
+
+// lookUp finds a path without dots if no link is on the way to its folder, but one in the
+// root folder.
+func lookUp(full string) (t target, ok bool) {
 	folder, base := path.Split(full)
-	if base == "" {
-		return t, false
-	}
-	folder = strings.TrimSuffix(folder, "/")
-	at, err := unix.Open(folder+"/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	at, err := unix.Open(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return t, false
 	}
 	defer func() { _ = unix.Close(at) }()
-	t = target{folder: folder + "/", name: base}
-	if folder != "" {
-		t.folder = folder
-	}
-	if real, err := named(at); err != nil || real != t.folder {
+	if t.folder, err = named(at); err != nil {
 		return t, false
+	}
+	if t.name = base; t.folder != "/" {
+		folder = strings.TrimSuffix(folder, "/")
+	}
+	if t.folder != folder {
+		first, rest, _ := strings.Cut(folder[1:], "/")
+		leads, err := readLink(unix.AT_FDCWD, "/"+first)
+		if err != nil || path.Join("/", leads, rest) != t.folder || strings.HasPrefix(t.folder, "/proc/") || strings.HasPrefix(t.folder, "/dev/") {
+			return t, false
+		}
 	}
 	if err := unix.Fstatat(at, base, &t.stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return t, err == unix.ENOENT //nolint:errorlint // a number of the kernel
 	}
 	t.there = true
-	return t, t.kind() != unix.S_IFLNK || how != follow
+	return t, true
+}
+
+// readLink is the text of a link.
+func readLink(at int, name string) (string, error) {
+	var buf [maxPath]byte
+	n, err := unix.Readlinkat(at, name, buf[:])
+	if err == nil && n == 0 {
+		err = unix.ENOENT
+	}
+	return string(buf[:max(n, 0)]), err
 }
 
 // rooted reports whether the process has the root folder that this one has.
@@ -336,12 +384,7 @@ func (p *process) link(at int, name string) (string, error) {
 			return strconv.Itoa(p.tid) + "/task/" + strconv.Itoa(p.tid), nil
 		}
 	}
-	var buf [maxPath]byte
-	n, err := unix.Readlinkat(at, name, buf[:])
-	if err == nil && n == 0 {
-		err = unix.ENOENT
-	}
-	return string(buf[:max(n, 0)]), err
+	return readLink(at, name)
 }
 
 // gone is how the kernel marks the path of a file that has been removed.

@@ -18,6 +18,8 @@ type Rights struct {
 	Abstract bool
 
 	rules map[inode]uint64
+	// whole are programs that may be executed with all that the kernel executes with them.
+	whole map[inode]chain
 }
 
 // inode identifies a file, whatever its name is: rules belong to files, not to paths.
@@ -31,6 +33,48 @@ func (r *Rights) Add(st *unix.Stat_t, rights uint64) {
 		r.rules = map[inode]uint64{}
 	}
 	r.rules[inodeOf(st)] |= rights
+}
+
+// chain is what the kernel executes with a program, as it was when the rules were made.
+type chain struct {
+	since unix.Timespec
+	steps []Step
+}
+
+// Step is an interpreter or a loader that has a rule.
+type Step struct {
+	// Path is absolute, as the program names it.
+	Path string
+	file inode
+}
+
+// NewStep returns the step with a name; false if the name is relative.
+func NewStep(name string, st *unix.Stat_t) (Step, bool) {
+	return Step{name, inodeOf(st)}, path.IsAbs(name)
+}
+
+// Whole notes that a program may be executed with these, which have rules. Without the note
+// the program is read each time that it is executed.
+func (r *Rights) Whole(st *unix.Stat_t, steps []Step) {
+	if r.whole == nil {
+		r.whole = map[inode]chain{}
+	}
+	r.whole[inodeOf(st)] = chain{st.Ctim, steps}
+}
+
+// mayRun reports whether a program is still one of those.
+func (r *Rights) mayRun(t *target) bool {
+	c, ok := r.whole[inodeOf(&t.stat)]
+	if !ok || c.since != t.stat.Ctim {
+		return false
+	}
+	for _, s := range c.steps {
+		var st unix.Stat_t
+		if unix.Stat(s.Path, &st) != nil || inodeOf(&st) != s.file {
+			return false
+		}
+	}
+	return true
 }
 
 // below returns those of the wanted rights that the rules give to a folder and to all

@@ -33,9 +33,9 @@ type Watch struct {
 	skip int
 	// line is the way to the launcher, listener what the kernel reports by; nil where the
 	// kernel made none.
-	line, listener *os.File
-	files          []*os.File
-	over           chan struct{}
+	line     *os.File
+	listener *listener
+	files    []*os.File
 	// noListener is why the kernel made none.
 	noListener error
 	// trial is called with the path of what is executed, or why it cannot be read.
@@ -137,7 +137,7 @@ func (w *Watch) bound() error {
 	case first[0] != 0:
 		return fmt.Errorf("apply the landlock rules: %w", unix.Errno(-first[0])) //nolint:gosec // a number of the kernel
 	case fd >= 0:
-		w.listen(fd)
+		return w.listen(fd)
 	default:
 		w.noListener = unix.Errno(-first[1]) //nolint:gosec // a number of the kernel
 	}
@@ -185,27 +185,7 @@ func (w *Watch) Recorded() bool { return w != nil && w.listener != nil }
 
 // Gone reports whether no process of the command is left, which only a listener knows for
 // certain: a process cannot leave its filter.
-func (w *Watch) Gone() bool {
-	if !w.Recorded() {
-		return false
-	}
-	select {
-	case <-w.over:
-		return true
-	default:
-	}
-	gone := false
-	raw, err := w.listener.SyscallConn()
-	if err != nil {
-		return true // it is over
-	}
-	err = raw.Control(func(fd uintptr) {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
-		n, err := unix.Poll(p, 0)
-		gone = n > 0 && err == nil && p[0].Revents&unix.POLLIN == 0
-	})
-	return gone || err != nil
-}
+func (w *Watch) Gone() bool { return w.Recorded() && w.listener.gone() }
 
 // End waits until no process of the command is left, and returns the record; nil if there is
 // none. A process that is left after that time is not waited for, nor recorded further: what
@@ -214,12 +194,17 @@ func (w *Watch) End(wait time.Duration) *sdk.Record {
 	if !w.Recorded() {
 		return nil
 	}
-	_ = w.listener.SetReadDeadline(time.Now().Add(wait))
-	late := time.NewTimer(2 * wait) // a look at a file system that does not answer
+	late := time.NewTimer(wait)
 	defer late.Stop()
 	select {
-	case <-w.over:
+	case <-w.listener.over:
 	case <-late.C:
+		w.listener.stop()
+		late.Reset(wait)
+		select {
+		case <-w.listener.over:
+		case <-late.C: // a look at a file system that does not answer
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
