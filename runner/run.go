@@ -250,7 +250,7 @@ func (r *run) connect(o environment.Options) {
 	r.budget = r.newBudget()
 	o.Workspace.MaxListed = r.opts.maxListed
 	o.Run, o.Agent, o.Dir, o.Tools, o.Models, o.Manifests = x.Run, p.Agent.Name, x.Dir, p.Definitions, p.Models().All(), p.Manifests
-	o.Pins, o.Functions, o.Checks = p.Pins, p.Functions, p.Checks()
+	o.Pins, o.Functions, o.Checks, o.RecordPrograms = p.Pins, p.Functions, p.Checks(), p.RecordPrograms
 	o.Journal, o.NewID, o.OnSecrets = x.Recorder, r.newID, r.redactor.Store
 	o.Past, o.History, o.Ask = x.Recorder.Past, x.Recorder.History, r.people.Ask
 	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
@@ -439,11 +439,19 @@ func (r *run) models(env *environment.Environment) execution.Models {
 	}
 }
 
+// unheld are warnings about what this host lacks to hold calls to their facts.
+func (r *run) unheld() []string {
+	if why := sandbox.Unbound(); why != "" {
+		return plan.Unbound(r.tools, why)
+	}
+	return plan.Unrecorded(r.tools, sandbox.Unrecorded())
+}
+
 // rules returns the engine that judges the run's calls.
 func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 	p, level := r.plan, r.host.Level()
 	c := p.PolicyContext(r.tools, level)
-	for _, text := range append(plan.Reaching(r.tools, level), plan.Unbound(r.tools, sandbox.Unbound())...) {
+	for _, text := range append(plan.Reaching(r.tools, level), r.unheld()...) {
 		env.Warn(text)
 	}
 	var err error

@@ -206,6 +206,9 @@ type ToolResult struct {
 	// Diagnostics are what checks of the files say that the call has changed. The text and
 	// the output contain them, too.
 	Diagnostics []Check `json:"diagnostics,omitempty"`
+	// Record is what the call did, as its program has observed it; nil where that was not
+	// asked for, or could not be observed.
+	Record *Record `json:"record,omitempty"`
 	// Child is the run that the call has started; nil for other calls.
 	Child *ChildRun `json:"child,omitempty"`
 }

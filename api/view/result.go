@@ -85,6 +85,9 @@ type CallResult struct {
 	// Error is a code of the closed list; null when there was none.
 	Error      *string `json:"error"`
 	DurationMs int64   `json:"durationMs"`
+	// Exceeded is what the call tried beyond what it was judged by, and what was denied
+	// for that; the record of its result has the rest.
+	Exceeded []message.Excess `json:"exceeded"`
 }
 
 // Result returns the summary of the run. journal is the folder the run's
@@ -124,7 +127,7 @@ func (r *Run) Calls() (n message.CallCounts) {
 }
 
 func callResult(c *message.ToolPart) CallResult {
-	out := CallResult{ID: c.CallID, Tool: c.Tool, Args: c.Input, State: string(c.State)}
+	out := CallResult{ID: c.CallID, Tool: c.Tool, Args: c.Input, State: string(c.State), Exceeded: []message.Excess{}}
 	if len(out.Args) == 0 {
 		raw, _ := json.Marshal(c.Raw) // a string always marshals
 		out.Args = raw
@@ -136,6 +139,9 @@ func callResult(c *message.ToolPart) CallResult {
 	if c.Result != nil {
 		out.ExitCode, out.Error = c.Result.ExitCode, optional(string(c.Result.Code))
 		out.DurationMs = (c.Result.DurationMicros + 500) / 1000
+		if c.Result.Record != nil {
+			out.Exceeded = append(out.Exceeded, c.Result.Record.Exceeded...)
+		}
 	}
 	return out
 }

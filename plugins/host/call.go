@@ -32,6 +32,9 @@ type CallRequest struct {
 	Variables []Variable
 	// Binding bounds what the call may do besides reading; nil: its isolation alone does.
 	Binding *Binding
+	// RecordPrograms asks for what the call executes in the record of its result. A call
+	// with a binding is recorded whole without being asked.
+	RecordPrograms bool
 	// Key is the idempotency key.
 	Key string
 	// Timeout of the call; 0 is no timeout. After it, the call is an error result with
@@ -95,6 +98,8 @@ type CallResult struct {
 	// Attachments are files for the model to look at, at most 16. The caller checks their
 	// content.
 	Attachments []Attachment
+	// Record is what the call did, as its program claims; nil where it claims nothing.
+	Record *Record
 }
 
 // Attachment is a file that a call returned. Name and Type are a program's text.
@@ -244,7 +249,7 @@ func (r CallRequest) wire(ticket uint64) *toolpb.CallRequest {
 	return &toolpb.CallRequest{
 		Tool: r.Tool, ArgsJson: r.Args, CallId: r.ID, Run: r.Run, Agent: r.Agent, Session: r.Session, Message: r.Message,
 		Workspace: r.Workspace, DeadlineMs: millis(r.Timeout), MaxOutputBytes: r.limit(), IdempotencyKey: r.Key, Ticket: ticket, Hidden: r.Hidden, Outside: r.outside(),
-		Variables: given(r.Variables), Binding: r.Binding.message(),
+		Variables: given(r.Variables), Binding: r.Binding.message(), RecordPrograms: r.RecordPrograms,
 	}
 }
 
@@ -387,7 +392,7 @@ func (r *reception) result(w *toolpb.Result) *CallResult {
 	for _, a := range w.GetAttachments()[:min(len(w.GetAttachments()), maxAttachments)] {
 		res.Attachments = append(res.Attachments, Attachment{Name: excerpt(a.GetName()), Type: excerpt(a.GetType()), Data: a.GetData()})
 	}
-	res.Parts, res.Variables = parts(w.GetParts()), variables(w.GetVariables())
+	res.Parts, res.Variables, res.Record = parts(w.GetParts()), variables(w.GetVariables()), record(w.GetRecord())
 	if m := w.GetMetadataJson(); len(m) > 0 && len(m) <= toolpb.MaxMetadata && json.Valid(m) {
 		res.Metadata = m
 	}

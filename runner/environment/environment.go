@@ -39,6 +39,8 @@ type Options struct {
 	Retain v1alpha1.RetainMode
 	// Manifests of the run that lie in the workspace, as paths in it.
 	Manifests []string
+	// RecordPrograms is that of tool.Options.
+	RecordPrograms bool
 	// Pins are what programs must report about tools, by call name.
 	Pins map[string]string
 	// Functions are those that an earlier process of the run has recorded, by the call

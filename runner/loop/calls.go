@@ -439,7 +439,7 @@ func (l *loop) end(ctx context.Context, c *call, result *message.ToolResult) err
 	if err != nil {
 		shown = &message.ToolResult{
 			Code: message.CodeDenied, Text: "the result is withheld: " + err.Error(),
-			ExitCode: result.ExitCode, DurationMicros: result.DurationMicros, Writes: result.Writes,
+			ExitCode: result.ExitCode, DurationMicros: result.DurationMicros, Writes: result.Writes, Record: result.Record.Withheld(),
 			Origin: &message.Origin{Kind: message.OriginRunner},
 		}
 	}

@@ -23,3 +23,14 @@ func Unbound(tools []tool.Definition, why string) (warnings []string) {
 	}
 	return nil
 }
+
+// Unrecorded returns a warning if what bound calls do should be recorded on a host that
+// cannot do it; why says what it lacks, "" nothing.
+func Unrecorded(tools []tool.Definition, why string) (warnings []string) {
+	for i := range tools {
+		if d := &tools[i]; why != "" && binds(d) {
+			return []string{fmt.Sprintf("what calls of %s do is not recorded: %s; calls that are bound exceed their facts no more than before, but their results do not name what was denied", d.Name, why)}
+		}
+	}
+	return nil
+}

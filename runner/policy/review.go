@@ -121,6 +121,7 @@ func (r *rule) rewrite(t *message.ToolResult) {
 		t.Metadata = json.RawMessage(r.redactMetadata(t.Metadata))
 	}
 	t.Diagnostics = r.redactChecks(t.Diagnostics)
+	t.Record = r.redactRecord(t.Record)
 	t.Parts = slices.Clone(t.Parts)
 	for i := range t.Parts {
 		t.Parts[i].Data = json.RawMessage(r.redactMetadata(t.Parts[i].Data))
@@ -133,6 +134,19 @@ func (r *rule) redactMetadata(raw json.RawMessage) []byte {
 		return []byte("null")
 	}
 	return out
+}
+
+// redactRecord returns a copy. What cannot be redacted is left out, and counted.
+func (r *rule) redactRecord(record *message.Record) *message.Record {
+	if record == nil {
+		return nil
+	}
+	var clean message.Record
+	raw, err := json.Marshal(record)
+	if err != nil || json.Unmarshal(r.redactMetadata(raw), &clean) != nil {
+		return &message.Record{Omitted: record.Size()}
+	}
+	return &clean
 }
 
 // redactChecks returns copies: the results of others share the slices.

@@ -216,7 +216,7 @@ func (l *Launcher) Probe(ctx context.Context) []Control {
 	if !stands.OK {
 		stands.Why = p.Missing
 	}
-	return append([]Control{stands, userNamespaces(), landlock(p), binding(p), seccompControl()}, limits()...)
+	return append([]Control{stands, userNamespaces(), landlock(p), binding(p), recording(), seccompControl()}, limits()...)
 }
 
 func userNamespaces() Control {

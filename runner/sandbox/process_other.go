@@ -61,6 +61,9 @@ func (l *Launcher) Probe(context.Context) []Control {
 	return []Control{{Name: "sandbox", Needed: true, Why: errLinux.Error(), Hint: "run agentctl on Linux"}}
 }
 
+// Unrecorded is why what calls do cannot be recorded here.
+func Unrecorded() string { return errLinux.Error() }
+
 // Unbound is why no call can be bound here.
 func Unbound() string { return errLinux.Error() }
 

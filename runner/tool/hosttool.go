@@ -93,7 +93,7 @@ func (r *Registry) answer(ctx context.Context, d *Definition, call message.ToolC
 		result, err := h.Answer(ctx, Host{
 			Blobs: r.Blobs, Window: d.window(), Todos: r.todos, Ask: r.asker(call.ID), Progress: progress, Agent: d.Agent, Subagents: r.Subagents, Merge: r.Merge,
 			Skills: r.Skills, Tools: r.names, Unreadable: r.Unreadable,
-			Result: func(reply Reply) (*message.ToolResult, error) { return r.result(d, reply, r.Now().Sub(began)) },
+			Result: func(reply Reply) (*message.ToolResult, error) { return r.result(d, "", reply, r.Now().Sub(began)) },
 		}, call)
 		if err != nil && ctx.Err() != nil {
 			return &message.ToolResult{Code: message.CodeCancelled, Text: "cancelled: " + whyStopped(ctx)}, true, nil //nolint:nilerr // the end of the call is its result

@@ -307,7 +307,7 @@ func reply(r *host.CallResult) Reply {
 	for _, p := range r.Parts {
 		out.Parts = append(out.Parts, message.DataPart{Type: p.Type, Data: p.Data})
 	}
-	out.Variables = r.Variables
+	out.Variables, out.Record = r.Variables, r.Record
 	if r.IsError {
 		out.Code = errorCode(r.Code)
 	}

@@ -54,6 +54,8 @@ type Reply struct {
 	Parts []message.DataPart
 	// Variables are secrets for later calls, unchecked.
 	Variables []host.Variable
+	// Record is what the call did; nil where that is not known.
+	Record *host.Record
 }
 
 // Blobs keep the full text of outputs that had to be cut. PutBlob neither changes
@@ -96,6 +98,9 @@ type Options struct {
 	Inform func(call, title string, metadata json.RawMessage)
 	// Checks look at files that calls have changed; nil: there are none.
 	Checks Checks
+	// RecordPrograms asks for what calls of the shipped tools that run commands execute,
+	// also where they are not bound: a record of bound calls is always asked for.
+	RecordPrograms bool
 	// Unreadable returns those of some files, relative to the workspace, that a
 	// call must not read though it may read their folder. Nil: it may read all.
 	Unreadable func(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
@@ -276,7 +281,7 @@ func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall
 		Tool: d.function(), Args: call.Args, ID: call.ID, Message: call.Message, Run: r.Options.Run, Session: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, MaxOutput: maxExecOutput, Outside: beyond.paths(), Hidden: beyond.Masked,
 		Inform: r.inform(call.ID), Variables: variables,
-		Binding: r.bound(d, call.Binding),
+		Binding: r.bound(d, call.Binding), RecordPrograms: r.records(d),
 	}
 	reply, err := r.call(limited, d, call, server, req, func(text string) { progress(shown.Show(text)) })
 	r.supply(d, req, &reply)
@@ -288,7 +293,8 @@ func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:
-			return r.stopped(ctx, d, reply, took)
+			reply.Record = asked(reply.Record, &req)
+			return r.stopped(ctx, d, workspace, reply, took)
 		case ended(context.Cause(limited)):
 			outgrown = context.Cause(limited)
 		case limited.Err() != nil:
@@ -306,7 +312,8 @@ func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall
 		beyond.notes = append(beyond.notes, "the empty file that was made for the call is still there: "+err.Error())
 	}
 	beyond.explain(&reply)
-	return r.result(d, reply, took)
+	reply.Record = asked(reply.Record, &req)
+	return r.result(d, workspace, reply, took)
 }
 
 // serve returns the server of a call and the paths outside the workspace that the
@@ -346,9 +353,9 @@ func notBegun(ctx context.Context, err error) (*message.ToolResult, error) {
 
 // stopped is the result of a call under which the run was cancelled: the output
 // so far, and a note that the rest is unknown.
-func (r *Registry) stopped(ctx context.Context, d *Definition, reply Reply, took time.Duration) (*message.ToolResult, error) {
+func (r *Registry) stopped(ctx context.Context, d *Definition, workspace string, reply Reply, took time.Duration) (*message.ToolResult, error) {
 	reply.Failed, reply.Code = true, message.CodeCancelled
-	result, err := r.result(d, reply, took)
+	result, err := r.result(d, workspace, reply, took)
 	if err != nil {
 		return nil, err
 	}
@@ -370,7 +377,7 @@ func whyStopped(ctx context.Context) string {
 
 // result is what the model reads: the output, cut to the tool's window, and
 // below it the facts that a person would see at a prompt.
-func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*message.ToolResult, error) {
+func (r *Registry) result(d *Definition, workspace string, reply Reply, took time.Duration) (*message.ToolResult, error) {
 	output := strings.ToValidUTF8(reply.Output, "\uFFFD")
 	if reply.Dropped > 0 { // its end may be within a secret
 		output = r.Redactor.Cut(output)
@@ -404,6 +411,7 @@ func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*mess
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", d.Name, err)
 	}
+	result.Record = r.record(reply.Record)
 	result.Text = strings.TrimRight(shown, "\n")
 	note := footer(reply.ExitCode, reply.Signal, took, result.Code == message.CodeTimeout, lines, bytes+int(reply.Dropped), result.Blob)
 	switch {
@@ -413,6 +421,9 @@ func (r *Registry) result(d *Definition, reply Reply, took time.Duration) (*mess
 		result.Text = "(no output)\n" + note
 	case note != "":
 		result.Text += "\n" + note
+	}
+	if excess := result.Record.Excess(workspace); excess != "" {
+		refused = append(refused, "["+excess+". What was not judged is denied.]")
 	}
 	refused = append(refused, r.parts(d, result, reply.Parts)...)
 	if len(refused) > 0 {

@@ -100,6 +100,9 @@ func why(c *message.ToolPart, answer message.Answer) string {
 		says = append(says, fmt.Sprintf("run again, attempt %d", c.Attempt))
 	}
 	if r := c.Result; r != nil {
+		if excess := r.Record.Excess(""); excess != "" {
+			says = append(says, excess)
+		}
 		switch {
 		case r.Code == "" && r.ExitCode != nil && *r.ExitCode != 0:
 			says = append(says, fmt.Sprintf("exit %d", *r.ExitCode))

@@ -149,6 +149,7 @@ func result(r *message.ToolResult) string {
 	if r.ExitCode != nil {
 		code = strings.TrimSpace(code + " exit " + strconv.Itoa(*r.ExitCode))
 	}
+	code = join(code, Line(r.Record.Excess("")))
 	text := r.Output
 	if text == "" {
 		text = r.Text
