@@ -281,7 +281,7 @@ func (r *Registry) run(ctx context.Context, d *Definition, call message.ToolCall
 		Tool: d.function(), Args: call.Args, ID: call.ID, Message: call.Message, Run: r.Options.Run, Session: r.Options.Run, Agent: r.Agent,
 		Workspace: workspace, Key: r.Options.Run + "/" + call.ID, Timeout: timeout, MaxOutput: maxExecOutput, Outside: beyond.paths(), Hidden: beyond.Masked,
 		Inform: r.inform(call.ID), Variables: variables,
-		Binding: r.bound(d, call.Binding), RecordPrograms: r.records(d),
+		Binding: r.bound(d, call.Binding, beyond), RecordPrograms: r.records(d),
 	}
 	reply, err := r.call(limited, d, call, server, req, func(text string) { progress(shown.Show(text)) })
 	r.supply(d, req, &reply)
