@@ -117,7 +117,9 @@ func plain(s string) string {
 	if len(s) > excessWord {
 		s = strings.ToValidUTF8(s[:excessWord], "") + "…"
 	}
-	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == '"' || r == ',' || r == '[' || r == ']' }) {
+	if strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsPrint(r) || r == ' ' || r == '"' || r == ',' || r == '[' || r == ']'
+	}) {
 		return strconv.Quote(s)
 	}
 	return s

@@ -103,8 +103,8 @@ func TestResultHasEveryKey(t *testing.T) {
 	want := `{
  "run": "r", "object": null, "agent": "a", "phase": "Succeeded", "reason": "Completed", "exitCode": 0, "message": "", "output": "done", "steps": 1, "calls": {"done": 1, "refused": 0, "asked": 1, "repaired": 1},
  "toolCalls": [
-  {"id": "c1", "tool": "bash", "args": {"command": "ls"}, "decision": "ask", "rule": "p/r", "source": null, "approval": "approved", "state": "completed", "exitCode": 0, "error": null, "durationMs": 2},
-  {"id": "c2", "tool": "edit", "args": "{\"pa", "decision": null, "rule": null, "source": null, "approval": null, "state": "error", "exitCode": null, "error": "bad_json", "durationMs": 0}
+  {"id": "c1", "tool": "bash", "args": {"command": "ls"}, "decision": "ask", "rule": "p/r", "source": null, "approval": "approved", "state": "completed", "exitCode": 0, "error": null, "durationMs": 2, "exceeded": []},
+  {"id": "c2", "tool": "edit", "args": "{\"pa", "decision": null, "rule": null, "source": null, "approval": null, "state": "error", "exitCode": null, "error": "bad_json", "durationMs": 0, "exceeded": []}
  ],
  "tokens": {"input": 3, "output": 2, "reasoning": 0, "cacheRead": 0, "cacheWrite": 0}, "cost": null, "durationMs": 9,
  "changedFiles": [{"path": "x", "change": "added"}], "warnings": ["careful"], "journal": "/j"

@@ -16,6 +16,7 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
 	"agentctl.dev/agentctl/runner/runs"
@@ -183,9 +184,29 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 				return err
 			}
 		}
+		if status, ok := d.Status.(map[string]any); ok {
+			if calls := excesses(v); len(calls) > 0 {
+				status["calls"] = calls
+			}
+		}
 		d.Spec = spec
 	}
 	return d.Write(o.app.stdout())
+}
+
+// excesses are the calls of a run that exceeded their facts, each with what it tried.
+func excesses(v *view.Run) (calls []any) {
+	for _, m := range v.Messages {
+		for _, c := range m.Calls() {
+			if c.Result == nil {
+				continue
+			}
+			if excess := c.Result.Record.Excess(v.Started.Workspace.Dir); excess != "" {
+				calls = append(calls, map[string]any{"call": c.CallID, "tool": c.Tool, "message": excess})
+			}
+		}
+	}
+	return calls
 }
 
 // describedFiles are the files of a run, without what was not declared.

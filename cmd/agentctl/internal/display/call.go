@@ -24,7 +24,7 @@ const (
 
 // callLine is the one line that stays of a call: tool, risk, decision, state,
 // duration, subject, and why it did not run as the model asked.
-func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
+func callLine(s *Screen, c *message.ToolPart, answer message.Answer, root string) string {
 	risk, decision := "-", "-"
 	if d := c.Decision; d != nil {
 		decision = Line(string(d.Action))
@@ -39,7 +39,7 @@ func callLine(s *Screen, c *message.ToolPart, answer message.Answer) string {
 	line := "  " + s.paint(bold, pad(cut(Line(c.Tool), 24), 8)) + "  " + pad(risk, 2) +
 		"  " + s.paint(decisionStyle(c), pad(decision, 6)) + "  " + s.paint(stateStyle(c), pad(Line(string(c.State)), 9)) +
 		"  " + fmt.Sprintf("%7s", took) + "  "
-	about, why := title(c), cut(Line(why(c, answer)), maxWhy)
+	about, why := title(c), cut(Line(why(c, answer, root)), maxWhy)
 	width, taken := s.width(), ansi.StringWidth(line)
 	switch {
 	case about == "" && why != "" && width > 0 && taken+ansi.StringWidth(why) > width:
@@ -67,8 +67,9 @@ func below(why string, width int) string {
 	return indent + strings.Join(text, "\n"+indent) + "\n"
 }
 
-// why is the reason why a call did not run.
-func why(c *message.ToolPart, answer message.Answer) string {
+// why is the reason why a call did not run, or not as it should have. Paths below root, the
+// folder of the run's files, are shown relative to it.
+func why(c *message.ToolPart, answer message.Answer, root string) string {
 	var says []string
 	if d := c.Decision; d != nil {
 		rule := Line(d.Rule)
@@ -100,7 +101,7 @@ func why(c *message.ToolPart, answer message.Answer) string {
 		says = append(says, fmt.Sprintf("run again, attempt %d", c.Attempt))
 	}
 	if r := c.Result; r != nil {
-		if excess := r.Record.Excess(""); excess != "" {
+		if excess := r.Record.Excess(root); excess != "" {
 			says = append(says, excess)
 		}
 		switch {

@@ -71,7 +71,7 @@ func TestNoFieldOfACallSteersATerminal(t *testing.T) {
 		"one with an exit code":    func() { c.Result.Code = "" },
 	} {
 		change()
-		line := callLine(plainScreen(&strings.Builder{}), &c, a)
+		line := callLine(plainScreen(&strings.Builder{}), &c, a, "")
 		if got := Clean(line); got != line || strings.Count(strings.TrimSuffix(line, "\n"), "\n") > 0 {
 			t.Errorf("%s: %q", name, line)
 		}
@@ -154,7 +154,7 @@ func TestAFirstLineNeverStandsForACommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, line := range map[string]string{
-			"call": callLine(s, c, message.Answer{}), "event": events.String(), "question": asked(s, question, Place{}, title(c), event.ApprovalRequested{Tool: "bash"}),
+			"call": callLine(s, c, message.Answer{}, ""), "event": events.String(), "question": asked(s, question, Place{}, title(c), event.ApprovalRequested{Tool: "bash"}),
 		} {
 			if !strings.Contains(line, "… (+2 lines)") {
 				t.Errorf("%s, %d columns: %q", what, width, line)
@@ -180,7 +180,7 @@ func TestANarrowTerminalKeepsTheReason(t *testing.T) {
 	}
 	for _, width := range []int{0, 40, 60, 80, 200} {
 		s := &Screen{w: &strings.Builder{}, columns: func() int { return width }}
-		line := callLine(s, c, message.Answer{})
+		line := callLine(s, c, message.Answer{}, "")
 		if text := strings.Join(strings.Fields(line), " "); !strings.Contains(text, words) || !strings.Contains(text, "p/keep") {
 			t.Errorf("%d columns: the reason is cut: %q", width, line)
 		}

@@ -85,7 +85,7 @@ func (t *textRun) Child(e event.Event) {
 		t.childAnswered(c, e.Call)
 	case event.ToolResult, event.ToolError:
 		t.childAnswered(c, e.Call)
-		t.say(childLine(t.stderr, mark, c.run.Call(e.Call), c.answers[e.Call]))
+		t.say(childLine(t.stderr, mark, c.run.Call(e.Call), c.answers[e.Call], c.run.Started.Workspace.Dir))
 		delete(c.answers, e.Call)
 	case event.RunFinished:
 		for len(c.asking) > 0 {
@@ -118,7 +118,7 @@ func (t *textRun) childAnswered(c *child, call string) {
 }
 
 // childLine is the one line that stays of a call of a run below.
-func childLine(s *Screen, mark string, c *message.ToolPart, answer message.Answer) string {
+func childLine(s *Screen, mark string, c *message.ToolPart, answer message.Answer, root string) string {
 	took := "-"
 	if c.Result != nil && c.Start > 0 {
 		took = duration(time.Duration(c.Result.DurationMicros) * time.Microsecond)
@@ -127,7 +127,7 @@ func childLine(s *Screen, mark string, c *message.ToolPart, answer message.Answe
 	if about := title(c); about != "" {
 		line += "  " + about
 	}
-	if why := cut(Line(why(c, answer)), maxWhy); why != "" {
+	if why := cut(Line(why(c, answer, root)), maxWhy); why != "" {
 		line += s.paint(dim, " · ") + why
 	}
 	return fit(line, s.width()) + "\n"

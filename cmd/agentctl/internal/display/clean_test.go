@@ -92,7 +92,7 @@ func TestUntrustedTextIsSeenEverywhere(t *testing.T) {
 		"events":    everyEvent,
 		"run":       aRun,
 		"logs":      func(s *Screen) { _ = Foreign(s, hostile) },
-		"call":      func(s *Screen) { s.print(callLine(s, call, message.Answer{By: hostile, Reason: hostile})) },
+		"call":      func(s *Screen) { s.print(callLine(s, call, message.Answer{By: hostile, Reason: hostile}, "")) },
 		"describe": func(s *Screen) {
 			_ = (&Description{
 				Kind: "Run", Name: hostile, Labels: map[string]string{hostile: hostile}, Spec: map[string]any{hostile: hostile, "list": []any{hostile}},

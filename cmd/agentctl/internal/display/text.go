@@ -139,7 +139,7 @@ func (t *textRun) callEvent(e event.Event) {
 		t.replied(e.Call) // its question ends with it
 		t.running = remove(t.running, e.Call)
 		c := t.run.Call(e.Call)
-		t.say(callLine(t.stderr, c, t.answers[e.Call]))
+		t.say(callLine(t.stderr, c, t.answers[e.Call], t.run.Started.Workspace.Dir))
 		delete(t.answers, e.Call)
 	}
 }
