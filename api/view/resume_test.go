@@ -183,7 +183,7 @@ func TestResultCoversTheWholeRun(t *testing.T) {
 	if got.Steps != 2 || got.Tokens.Input != 7 || got.Tokens.Output != 2 || r.Cost != 2*cost || r.Unpriced {
 		t.Errorf("steps %d, tokens %+v, cost %s", got.Steps, got.Tokens, r.Cost)
 	}
-	want := []CallResult{{ID: "d1", Tool: "bash", Args: json.RawMessage(`{}`), State: "completed"}}
+	want := []CallResult{{ID: "d1", Tool: "bash", Args: json.RawMessage(`{}`), State: "completed", Exceeded: []message.Excess{}}}
 	if diff := cmp.Diff(want, got.ToolCalls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}

@@ -150,7 +150,7 @@ func (l *look) open(name string) (*attempt, error) {
 		}
 		return &attempt{op: sdk.RecordCreate, path: t.path(), refused: true}, nil
 	case !t.there:
-		if flags&unix.O_CREAT == 0 || flags&unix.O_DIRECTORY != 0 || strings.HasSuffix(name, "/") {
+		if flags&unix.O_CREAT == 0 || flags&unix.O_DIRECTORY != 0 || t.slash {
 			return nil, nil //nolint:nilnil // it fails
 		}
 		want := uint64(makeFile)
@@ -194,7 +194,7 @@ func (l *look) remove(path string) (*attempt, error) {
 	want := uint64(unix.LANDLOCK_ACCESS_FS_REMOVE_FILE)
 	if l.call.does == rmdir || l.number(l.call.flags)&unix.AT_REMOVEDIR != 0 {
 		want = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR
-	} else if strings.HasSuffix(path, "/") {
+	} else if t.slash {
 		return nil, nil //nolint:nilnil // it fails
 	}
 	return &attempt{op: sdk.RecordRemove, path: t.path(), refused: !l.rights.may(t.folder, want)}, nil
@@ -202,7 +202,7 @@ func (l *look) remove(path string) (*attempt, error) {
 
 func (l *look) make(path string, kind uint32) (*attempt, error) {
 	t, err := l.find(l.dir(l.call.dir), path, never)
-	if err != nil || t.there || t.nameless() || strings.HasSuffix(path, "/") && kind != unix.S_IFDIR {
+	if err != nil || t.there || t.nameless() || t.slash && kind != unix.S_IFDIR {
 		return nil, nil //nolint:nilerr,nilnil // it fails
 	}
 	return &attempt{op: sdk.RecordCreate, path: t.path(), refused: !l.rights.may(t.folder, toMake(kind))}, nil
@@ -230,6 +230,8 @@ func (l *look) move(path string) (*attempt, error) {
 		to.there && (!moved || flags&unix.RENAME_NOREPLACE != 0), !to.there && exchanged,
 		moved && (!endsWithName(path) || !endsWithName(next)),
 		moved && (within(to.path(), from.path()) || within(from.path(), to.path())) && from.path() != to.path(),
+		!moved && to.slash, from.slash && from.kind() != unix.S_IFDIR,
+		to.slash && (exchanged && to.kind() != unix.S_IFDIR || !exchanged && from.kind() != unix.S_IFDIR),
 		others(&from, &to):
 		return nil, nil //nolint:nilnil // it fails
 	}

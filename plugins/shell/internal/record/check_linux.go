@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,22 +20,25 @@ var Check = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	var seen atomic.Value
-	w.trial = func(path string, err error) { seen.Store(fmt.Sprint(path, err)) }
+	var seen string
+	w.observe = func(l *look, _ *attempt, _ error) {
+		path, err := l.path(l.args[l.call.path])
+		seen = fmt.Sprint(path, err)
+	}
 	if err := cmd.Start(); err != nil {
 		w.Abort()
 		return fmt.Errorf("execute the launcher of commands that are recorded: %w", err)
 	}
 	err = w.Begin()
-	_ = cmd.Wait() // it ends with an error
-	w.End(time.Second)
-	switch got, _ := seen.Load().(string); {
+	_ = cmd.Wait()     // it ends with an error
+	w.End(time.Second) // and the goroutine that sees has ended
+	switch {
 	case !w.Recorded() && err == nil:
 		return errors.New("the trial of a record was executed")
 	case !w.Recorded():
 		return fmt.Errorf("the kernel reports no system calls (seccomp user notification): %w", w.noListener)
-	case got != fmt.Sprint(nowhere, nil):
-		return fmt.Errorf("what a command executes cannot be read: %s", got)
+	case seen != fmt.Sprint(nowhere, nil):
+		return fmt.Errorf("what a command executes cannot be read: %s", seen)
 	}
 	return nil
 })

@@ -143,11 +143,11 @@ func (w *Watch) note(fd int, n *notification, own map[string]bool) {
 	}
 	p := newProcess(int(n.pid))
 	defer p.close()
-	if w.trial != nil && c.does == execute {
-		w.trial(p.path(n.args[c.path]))
-	}
 	l := look{process: p, call: c, args: n.args, rights: w.rules(), own: own}
 	a, err := l.attempt() // without the lock: a file system may not answer
+	if w.observe != nil {
+		w.observe(&l, a, err)
+	}
 	// Its number may be another process's by now.
 	if !control(fd, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) { //nolint:gosec // the kernel's structure
 		return

@@ -131,6 +131,8 @@ type target struct {
 	folder, name string
 	label        string
 	there        bool
+	// slash reports that one is at the end of the path: it can only be a folder.
+	slash bool
 	// stat is that of what is there. It is a link only where the last link is not followed.
 	stat unix.Stat_t
 }
@@ -161,14 +163,17 @@ func (p *process) start(dir int32) string {
 }
 
 // find follows a path as the process would. An error is one that the system call has, too.
-func (p *process) find(dir int32, name string, how last) (target, error) {
+func (p *process) find(dir int32, name string, how last) (t target, err error) {
 	if name == "" {
-		return target{}, unix.ENOENT
+		return t, unix.ENOENT
 	}
 	if t, ok := p.plain(dir, name, how); ok {
 		return t, nil
 	}
-	return p.walk(dir, name, how)
+	if t, err = p.walk(dir, name, how); err == nil && t.slash && how != never && t.there && t.kind() != unix.S_IFDIR {
+		err = unix.ENOTDIR
+	}
+	return t, err
 }
 
 // maxPlain is how many links plain follows.
@@ -326,7 +331,9 @@ func (p *process) walk(dir int32, rest string, how last) (t target, err error) {
 					return t, err
 				}
 				if end {
-					return opened(at)
+					t, err = opened(at)
+					t.slash = slash
+					return t, err
 				}
 				rest = more
 				continue
@@ -342,7 +349,7 @@ func (p *process) walk(dir int32, rest string, how last) (t target, err error) {
 			continue
 		}
 		if end {
-			t.name = comp
+			t.name, t.slash = comp, slash
 			t.folder, err = named(at)
 			return t, err
 		}

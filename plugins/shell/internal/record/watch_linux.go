@@ -38,8 +38,8 @@ type Watch struct {
 	files    []*os.File
 	// noListener is why the kernel made none.
 	noListener error
-	// trial is called with the path of what is executed, or why it cannot be read.
-	trial func(path string, err error)
+	// observe is called with each system call and what was found of it; nil for nothing.
+	observe func(l *look, a *attempt, err error)
 
 	mu     sync.Mutex
 	draft  *draft

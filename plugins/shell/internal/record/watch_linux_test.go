@@ -1,9 +1,0 @@
-package record
-
-import "testing"
-
-func TestCheck(t *testing.T) {
-	if err := Check(); err != nil {
-		t.Fatal(err)
-	}
-}
