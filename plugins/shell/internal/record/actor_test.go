@@ -169,6 +169,8 @@ type actor struct {
 	seen   []*attempt
 	calls  int
 	unread int
+	// meanwhile is called while a system call is looked at.
+	meanwhile func()
 }
 
 // newActor starts an actor in a folder, bound by a ruleset and compared with rights.
@@ -203,6 +205,9 @@ func newActor(t testing.TB, dir string, rules *os.File, rights *Rights) *actor {
 		}
 		if got != nil {
 			a.seen = append(a.seen, got)
+		}
+		if a.meanwhile != nil {
+			a.meanwhile()
 		}
 	}
 	if err := a.Start(); err != nil {

@@ -152,12 +152,14 @@ func TestManyAttemptsDoNotGrowTheTool(t *testing.T) {
 func TestAProcessThatIsKilledMeanwhile(t *testing.T) {
 	a := newActor(t, t.TempDir(), nil, nil)
 	killed := make(chan error, 1)
-	a.watch.observe = func(*look, *attempt, error) {
+	a.mu.Lock()
+	a.meanwhile = func() {
 		select {
 		case killed <- a.Process.Kill():
 		default:
 		}
 	}
+	a.mu.Unlock()
 	if err := a.in.Encode(deedOf{Does: "mkdir", Path: "new", Mode: 0o755}); err != nil {
 		t.Fatal(err)
 	}

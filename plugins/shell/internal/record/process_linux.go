@@ -302,7 +302,9 @@ func (p *process) walk(dir int32, rest string, how last) (t target, err error) {
 		comp, more, slash := strings.Cut(rest, "/")
 		end := strings.Trim(more, "/") == ""
 		if comp == "" || comp == "." && end {
-			return opened(at)
+			t, err = opened(at)
+			t.slash = true // where there is a dot, or nothing, there is a folder
+			return t, err
 		}
 		if comp == "." || comp == ".." {
 			if comp == ".." {
