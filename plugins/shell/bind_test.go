@@ -149,6 +149,10 @@ func TestACallCannotExceedItsFacts(t *testing.T) {
 				if !strings.Contains(res.Text, tc.text) {
 					t.Errorf("%s: got %q, want %q in it", tc.reason, res.Text, tc.text)
 				}
+				denied := strings.Contains(res.Text, "Permission denied") || strings.Contains(res.Text, "cannot remove")
+				if named := len(lines(res.Record, root)) > 0; recordable() && named != denied {
+					t.Errorf("%s: it exceeded its facts: %v, and the record says %q", tc.reason, denied, lines(res.Record, root))
+				}
 			})
 		})
 	}
@@ -236,6 +240,9 @@ func TestABoundCommandDoesWhatItDoesUnbound(t *testing.T) {
 						call.Binding.Scratch = []string{scratch}
 					}
 					res := runTool(t.Context(), t, b.tool(), call, map[string]any{"command": tc.command})
+					if exceeded := lines(res.Record, root); bind && len(exceeded) > 0 && recordable() {
+						t.Errorf("exceeded its facts: %q", exceeded)
+					}
 					tree := treeOf(t, root)
 					for name := range tree {
 						if strings.HasPrefix(name, "/.git/") || strings.HasSuffix(name, ".tgz") {
