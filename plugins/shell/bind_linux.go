@@ -148,6 +148,7 @@ func newRules(network bool) (*rules, error) {
 // left out.
 func (r *rules) add(b *sdk.Binding, path, dir string) error {
 	for _, folder := range b.Scratch {
+		_ = os.MkdirAll(folder, 0o700) // what is not there has no rule
 		if err := r.allow(folder, r.rights.Handled&^mayRun, 0); err != nil {
 			return err
 		}
