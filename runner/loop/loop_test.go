@@ -807,3 +807,20 @@ func TestLoopThatNobodyAllowsEndsTheRun(t *testing.T) {
 		t.Errorf("end %+v after %d requests, ran %v", end, len(w.requests), w.ran())
 	}
 }
+
+// What a call tried beyond its facts is recorded whatever a rule does with its result.
+func TestAWithheldResultStillNamesWhatWasDenied(t *testing.T) {
+	w := newWorld(t, calls(`a {}`), say("done"))
+	denied := []message.Excess{{Op: "write", Path: "/w/x"}}
+	w.run = func(context.Context, message.ToolCall) (*message.ToolResult, error) {
+		return &message.ToolResult{Text: "secret", Record: &message.Record{Programs: []message.Execution{{Path: "/bin/echo", Argv: []string{"echo", "secret"}}}, Exceeded: denied, Omitted: 2}}, nil
+	}
+	w.review = func(message.ToolCall, *message.ToolResult) (*message.ToolResult, error) {
+		return nil, errors.New("rule p/secret")
+	}
+	w.start(t.Context())
+	want := &message.Record{Exceeded: denied, Omitted: 3}
+	if diff := cmp.Diff(want, w.result("c0-a").Record); diff != "" {
+		t.Errorf("record (want, got): %s", diff)
+	}
+}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,5 +83,33 @@ permissions:
 				t.Errorf("got %+v", d)
 			}
 		})
+	}
+}
+
+// A record is a part of the result like its text.
+func TestARecordIsRedactedWithItsResult(t *testing.T) {
+	for redact, want := range map[string][]string{
+		"{secrets: true}":  {"env", "api_key=" + redacted},
+		"{fields: [argv]}": nil,
+	} {
+		e := engine(t, `
+rules:
+- {name: keys, "on": Result, match: {tools: [bash]}, action: redact, redact: `+redact+`}`)
+		record := &message.Record{
+			Programs: []message.Execution{{Path: "/bin/env", Argv: []string{"env", "api_key=abcdef123456"}}}, Changes: []message.RecordedChange{{Op: "write", Path: "/w/x"}}, Omitted: 1,
+		}
+		out, err := e.Review(t.Context(), bash("env"), &message.ToolResult{Text: "x", Record: record})
+		if err != nil || out.Record == nil || len(out.Record.Programs) != 1 {
+			t.Fatalf("%s: %+v, %v", redact, out, err)
+		}
+		if got := out.Record.Programs[0].Argv; !slices.Equal(got, want) {
+			t.Errorf("%s: arguments %q, want %q", redact, got, want)
+		}
+		if got := out.Record.Changes; len(got) != 1 || got[0] != record.Changes[0] || out.Record.Omitted != 1 {
+			t.Errorf("%s: the rest is %+v", redact, out.Record)
+		}
+		if record.Programs[0].Argv[1] != "api_key=abcdef123456" {
+			t.Errorf("%s: the record of others was changed", redact)
+		}
 	}
 }
