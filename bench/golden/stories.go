@@ -117,6 +117,9 @@ func (s *stage) story(file string) error {
 			case "cgroup2":
 				_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 				return err == nil, nil
+			case "record":
+				actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
+				return err == nil && strings.Contains(string(actions), "user_notif"), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},

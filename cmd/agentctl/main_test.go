@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"agentctl.dev/agentctl/runner/storytest"
 )
@@ -62,6 +64,8 @@ func TestScripts(t *testing.T) {
 			case "cgroup2": // perhaps delegated, and then limits hold
 				_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 				return err == nil, nil
+			case "record": // what bound calls do is bound, and recorded
+				return canRecord(), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -88,6 +92,14 @@ func canSandbox() bool {
 	try := exec.Command("true") //nolint:noctx // ends by itself
 	try.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
 	return try.Run() == nil || os.Getenv("CI") == "true"
+}
+
+// canRecord says whether this host binds calls to their facts, and records what they do.
+// Where the whole gate runs it must, as with sandboxes.
+func canRecord() bool {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	actions, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
+	return errno == 0 && abi >= 4 && err == nil && strings.Contains(string(actions), "user_notif") || os.Getenv("CI") == "true"
 }
 
 // needSandbox skips a test on a host without user namespaces.
