@@ -13,5 +13,8 @@ func TestMain(m *testing.M) {
 	for _, name := range []string{"LC_ALL", "LANG", "LANGUAGE", "BASH_ENV", "ENV", "CDPATH"} {
 		_ = os.Unsetenv(name)
 	}
+	if what := os.Getenv(denyEnv); what != "" {
+		deny(what)
+	}
 	goleak.VerifyTestMain(m)
 }
