@@ -154,6 +154,8 @@ type RunOptions struct {
 	Values map[string]json.RawMessage
 
 	disk disk
+	// recordPrograms asks for what the plan asks for with RecordPrograms.
+	recordPrograms bool
 	// maxListed bounds the files of which changes are listed; 0 is the usual limit.
 	maxListed int
 	// renew replaces a cassette only by a run that is worth it; inputs, attached and

@@ -250,7 +250,7 @@ func (r *run) connect(o environment.Options) {
 	r.budget = r.newBudget()
 	o.Workspace.MaxListed = r.opts.maxListed
 	o.Run, o.Agent, o.Dir, o.Tools, o.Models, o.Manifests = x.Run, p.Agent.Name, x.Dir, p.Definitions, p.Models().All(), p.Manifests
-	o.Pins, o.Functions, o.Checks, o.RecordPrograms = p.Pins, p.Functions, p.Checks(), p.RecordPrograms
+	o.Pins, o.Functions, o.Checks, o.RecordPrograms = p.Pins, p.Functions, p.Checks(), p.RecordPrograms || r.opts.recordPrograms
 	o.Journal, o.NewID, o.OnSecrets = x.Recorder, r.newID, r.redactor.Store
 	o.Past, o.History, o.Ask = x.Recorder.Past, x.Recorder.History, r.people.Ask
 	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
