@@ -34,9 +34,13 @@ func (l *look) execute(name string) (*attempt, error) {
 		if unix.Access(a.path, unix.X_OK) != nil {
 			return nil, nil //nolint:nilnil // it fails
 		}
-		if denied := l.denied(&t); denied != "" {
+		denied, works := l.denied(t)
+		switch {
+		case denied != "":
 			a.path, a.refused = denied, true
 			return a, nil
+		case !works:
+			return nil, nil //nolint:nilnil // it fails
 		}
 	}
 	a.argv, a.cut = l.words(l.args[l.call.more], maxWords, maxWordBytes)
@@ -44,31 +48,31 @@ func (l *look) execute(name string) (*attempt, error) {
 }
 
 // denied is the program that the rules do not allow: the file itself, or an interpreter or
-// loader that the kernel executes with it; "" if they allow all of them.
-func (l *look) denied(t *target) string {
-	if l.rights == nil || l.rights.mayRun(t) {
-		return ""
+// loader that the kernel executes with it; "" if they allow all of them. Works reports
+// whether these can be executed.
+func (l *look) denied(t target) (program string, works bool) {
+	if l.rights == nil || l.rights.mayRun(&t) {
+		return "", true
 	}
 	for range maxInterpreters + 2 { // and the loader of the last
-		if !l.rights.mayDo(t, run) {
-			return t.path()
+		if !l.rights.mayDo(&t, run) {
+			return t.path(), true
 		}
 		f, err := os.OpenFile(t.path(), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if err != nil {
-			return "" // the kernel needs no right to read it, and we cannot know more
+			return "", true // the kernel needs no right to read it, and we cannot know more
 		}
 		words := Interpreter(f)
 		_ = f.Close()
 		if len(words) == 0 {
-			return ""
+			return "", true
 		}
-		next, err := l.find(unix.AT_FDCWD, words[0], follow)
-		if err != nil || !next.there || next.nameless() || next.kind() != unix.S_IFREG || unix.Access(next.path(), unix.X_OK) != nil {
-			return "" // the execution fails
+		t, err = l.find(unix.AT_FDCWD, words[0], follow)
+		if err != nil || !t.there || t.nameless() || t.kind() != unix.S_IFREG || unix.Access(t.path(), unix.X_OK) != nil {
+			return "", false
 		}
-		*t = next
 	}
-	return ""
+	return "", true
 }
 
 // headSize is how much of a program is read: the kernel reads 256 bytes of a script's first
