@@ -337,7 +337,7 @@ func (r *rules) addProgram(file string, done map[string]*started, depth int) (*s
 		}
 	}
 	if s.whole {
-		r.rights.Whole(&s.stat, s.steps)
+		r.rights.Whole(int(f.Fd()), &s.stat, s.steps) //nolint:gosec // a descriptor
 	}
 	return s, nil
 }

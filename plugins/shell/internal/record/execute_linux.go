@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +24,11 @@ func (l *look) execute(name string) (*attempt, error) {
 	how := follow
 	if l.number(l.call.flags)&unix.AT_SYMLINK_NOFOLLOW != 0 {
 		how = keep
+	}
+	if at, ok := l.judged(name); ok && how == follow {
+		a := &attempt{op: sdk.RecordExecute, path: at}
+		a.argv, a.cut = l.words(l.args[l.call.more], maxWords, maxWordBytes)
+		return a, nil
 	}
 	t, err := l.whole(name, how)
 	if err != nil || !t.there || t.kind() != unix.S_IFREG {
@@ -47,11 +53,28 @@ func (l *look) execute(name string) (*attempt, error) {
 	return a, nil
 }
 
+// judged is the path of a program that has a rule, with all that the kernel executes with it:
+// it need not be looked up step by step. What leads through /proc leads every process
+// elsewhere.
+func (l *look) judged(name string) (path string, ok bool) {
+	var st unix.Stat_t
+	if l.rights == nil || !strings.HasPrefix(name, "/") || strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/dev/") || !l.rooted() {
+		return "", false
+	}
+	if unix.Stat(name, &st) != nil || st.Mode&0o111 == 0 {
+		return "", false
+	}
+	return l.rights.mayRun(&st)
+}
+
 // denied is the program that the rules do not allow: the file itself, or an interpreter or
 // loader that the kernel executes with it; "" if they allow all of them. Works reports
 // whether these can be executed.
 func (l *look) denied(t target) (program string, works bool) {
-	if l.rights == nil || l.rights.mayRun(&t) {
+	if l.rights == nil {
+		return "", true
+	}
+	if _, ok := l.rights.mayRun(&t.stat); ok {
 		return "", true
 	}
 	for range maxInterpreters + 2 { // and the loader of the last

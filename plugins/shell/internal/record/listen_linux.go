@@ -56,8 +56,8 @@ func (w *Watch) listen(fd int) error {
 	l := &listener{fd: fd, quit: quit, over: make(chan struct{})}
 	w.listener = l
 	go func() { // ends with the last process, or by stop
-		defer close(l.over)
 		defer l.close()
+		defer close(l.over)
 		w.serve(l)
 	}()
 	return nil
@@ -82,6 +82,11 @@ func (l *listener) stop() {
 
 // gone reports whether no process uses the filter.
 func (l *listener) gone() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

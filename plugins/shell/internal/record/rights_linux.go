@@ -38,6 +38,8 @@ func (r *Rights) Add(st *unix.Stat_t, rights uint64) {
 // chain is what the kernel executes with a program, as it was when the rules were made.
 type chain struct {
 	since unix.Timespec
+	// path is that of the program, without links.
+	path  string
 	steps []Step
 }
 
@@ -53,28 +55,32 @@ func NewStep(name string, st *unix.Stat_t) (Step, bool) {
 	return Step{name, inodeOf(st)}, path.IsAbs(name)
 }
 
-// Whole notes that a program may be executed with these, which have rules. Without the note
-// the program is read each time that it is executed.
-func (r *Rights) Whole(st *unix.Stat_t, steps []Step) {
+// Whole notes that a program that is open may be executed with these, which have rules.
+// Without the note the program is looked up and read each time that it is executed.
+func (r *Rights) Whole(fd int, st *unix.Stat_t, steps []Step) {
+	at, err := named(fd)
+	if err != nil {
+		return
+	}
 	if r.whole == nil {
 		r.whole = map[inode]chain{}
 	}
-	r.whole[inodeOf(st)] = chain{st.Ctim, steps}
+	r.whole[inodeOf(st)] = chain{st.Ctim, at, steps}
 }
 
-// mayRun reports whether a program is still one of those.
-func (r *Rights) mayRun(t *target) bool {
-	c, ok := r.whole[inodeOf(&t.stat)]
-	if !ok || c.since != t.stat.Ctim {
-		return false
+// mayRun returns the path of a program that is still one of those.
+func (r *Rights) mayRun(st *unix.Stat_t) (path string, ok bool) {
+	c, ok := r.whole[inodeOf(st)]
+	if !ok || c.since != st.Ctim {
+		return "", false
 	}
 	for _, s := range c.steps {
 		var st unix.Stat_t
 		if unix.Stat(s.Path, &st) != nil || inodeOf(&st) != s.file {
-			return false
+			return "", false
 		}
 	}
-	return true
+	return c.path, true
 }
 
 // below returns those of the wanted rights that the rules give to a folder and to all
