@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
@@ -33,7 +34,8 @@ With -f the text that the model writes is shown as it comes, step by step, until
 the run has ended. The run is looked for in the state folder, then in the control
 plane that is selected, if it runs; with --context or -n only there. "agentctl
 events" shows what happened, "agentctl attach" shows a run as "agentctl run" does.
---tail shows the last lines of the answer. With --children the answers of its
+--tail shows the last lines of the answer. A call that exceeded what it was
+judged by is named on stderr. With --children the answers of its
 subagents are shown before it, each line behind the name of the subagent's run;
 with -f what they write is shown between the text of the run.
 
@@ -62,7 +64,7 @@ func (o *logsOptions) runLogs(ctx context.Context, word string) error {
 	case o.tail >= 0 && o.follow:
 		return usagef("--tail is for the answer of a run: leave -f out")
 	}
-	l := &logged{screen: o.app.stdout(), tail: o.tail}
+	l := &logged{screen: o.app.stdout(), notices: o.app.stderr(), tail: o.tail}
 	if o.follow {
 		l.text = display.NewTextLog(l.screen)
 	}
@@ -85,6 +87,10 @@ func (o *logsOptions) runLogs(ctx context.Context, word string) error {
 // logged is the text of a run, as far as it was shown.
 type logged struct {
 	screen *display.Screen
+	// notices is where things are shown that are not the text; files is the folder of the
+	// run's files.
+	notices *display.Screen
+	files   string
 	// text shows the text as it comes; nil where only the answer is shown.
 	text     *display.TextLog
 	finished *event.RunFinished
@@ -116,11 +122,24 @@ func (l *logged) event(e event.Event) error {
 		l.finished = &d
 	case event.RunResumed:
 		l.finished = nil
+	case event.RunStarted:
+		l.files = d.Workspace.Dir
+	case event.ToolResult:
+		l.excess(e.Call, &d.ToolResult)
+	case event.ToolError:
+		l.excess(e.Call, &d.ToolResult)
 	}
 	if l.text == nil {
 		return nil
 	}
 	return l.text.Event(e)
+}
+
+// excess shows, beside the text, that a call exceeded its facts.
+func (l *logged) excess(call string, r *message.ToolResult) {
+	if excess := r.Record.Excess(l.files); excess != "" {
+		display.Notice(l.notices, "call "+call+" "+excess)
+	}
 }
 
 // below shows what a subagent says: each text when it is complete where the run is followed,
