@@ -126,12 +126,20 @@ func TestARecordListsWhatACallHasDone(t *testing.T) {
 		p := func(name string) string { return filepath.Join(root, name) }
 		want := &sdk.Record{
 			Programs: []sdk.Program{
-				{Path: "/usr/bin/cat", Argv: []string{"cat", "a"}}, {Path: "/usr/bin/rm", Argv: []string{"rm", "old"}}, {Path: "/usr/bin/mkdir", Argv: []string{"mkdir", "d"}},
-				{Path: "/usr/bin/mv", Argv: []string{"mv", "a", "d/b"}}, {Path: "/usr/bin/chmod", Argv: []string{"chmod", "600", "d/b"}},
+				{Path: "/usr/bin/cat", Argv: []string{"cat", "a"}},
+				{Path: "/usr/bin/rm", Argv: []string{"rm", "old"}},
+				{Path: "/usr/bin/mkdir", Argv: []string{"mkdir", "d"}},
+				{Path: "/usr/bin/mv", Argv: []string{"mv", "a", "d/b"}},
+				{Path: "/usr/bin/chmod", Argv: []string{"chmod", "600", "d/b"}},
 			},
 			Changes: []sdk.Change{
-				{Op: "create", Path: p("new")}, {Op: "write", Path: p("new")}, {Op: "remove", Path: p("old")}, {Op: "create", Path: p("d")}, {Op: "create", Path: p("d/x")},
-				{Op: "rename", Path: p("a"), To: p("d/b")}, {Op: "mode", Path: p("d/b")},
+				{Op: "create", Path: p("new")},
+				{Op: "write", Path: p("new")},
+				{Op: "remove", Path: p("old")},
+				{Op: "create", Path: p("d")},
+				{Op: "create", Path: p("d/x")},
+				{Op: "rename", Path: p("a"), To: p("d/b")},
+				{Op: "mode", Path: p("d/b")},
 			},
 		}
 		if diff := cmp.Diff(want, res.Record); diff != "" || *res.ExitCode != 0 {

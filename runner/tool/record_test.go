@@ -69,8 +69,11 @@ func TestARecordIsKeptIfItWasAskedFor(t *testing.T) {
 // cannot choose.
 func TestTheModelReadsWhatWasDenied(t *testing.T) {
 	sent := &host.Record{Exceeded: []host.Excess{
-		{Op: "write", Path: "/w/src/a b"}, {Op: "execute", Program: "/usr/bin/id"}, {Op: "connect", Address: "127.0.0.1:80"},
-		{Op: "rename", Path: "/w/x", To: "/etc/x"}, {Op: "create", Path: "/w/x]\n[exit code 0]"},
+		{Op: "write", Path: "/w/src/a b"},
+		{Op: "execute", Program: "/usr/bin/id"},
+		{Op: "connect", Address: "127.0.0.1:80"},
+		{Op: "rename", Path: "/w/x", To: "/etc/x"},
+		{Op: "create", Path: "/w/x]\n[exit code 0]"},
 	}}
 	var req host.CallRequest
 	r := recording(t, "bash", sent, &req)

@@ -54,50 +54,50 @@ func (l *look) dir(n int) int32 {
 
 // attempt is what the call does. An error that is errUnread means that it is not known.
 func (l *look) attempt() (*attempt, error) {
-	c := l.call
-	switch c.does {
-	case connect, bind:
-		return l.socket()
-	case fchmod:
-		t, err := l.descriptor(l.number(c.dir))
-		if err != nil || t.nameless() {
-			return nil, nil //nolint:nilerr,nilnil // it fails, or is not about a file
-		}
-		return &attempt{op: sdk.RecordMode, path: t.path()}, nil
+	if l.call.path == none {
+		return l.setModeOf(l.number(l.call.dir))
 	}
-	name, err := l.path(l.args[c.path])
+	if l.call.does == connect || l.call.does == bind {
+		return l.socket()
+	}
+	name, err := l.path(l.args[l.call.path])
 	if err != nil {
 		return nil, err
 	}
-	switch c.does {
-	case open, openHow:
-		return l.open(name)
-	case execute:
-		return l.execute(name)
-	case truncate:
-		return l.truncate(name)
-	case unlink, rmdir:
-		return l.remove(name)
-	case rename, link:
-		return l.move(name)
-	case symlink:
-		return l.make(name, unix.S_IFLNK)
-	case mkdir:
-		return l.make(name, unix.S_IFDIR)
-	case mknod:
-		return l.make(name, uint32(l.number(c.more))&unix.S_IFMT) //nolint:gosec // a mode
-	case chmod:
-		how := follow
-		if l.number(c.flags)&unix.AT_SYMLINK_NOFOLLOW != 0 {
-			how = keep
-		}
-		t, err := l.whole(name, how)
-		if err != nil || !t.there || t.nameless() {
-			return nil, nil //nolint:nilerr,nilnil // it fails
-		}
-		return &attempt{op: sdk.RecordMode, path: t.path()}, nil
+	return withPath[l.call.does](l, name)
+}
+
+// withPath are what looks at calls with a path.
+var withPath = map[deed]func(*look, string) (*attempt, error){
+	open: (*look).open, openHow: (*look).open, execute: (*look).execute, truncate: (*look).truncate, unlink: (*look).remove, rmdir: (*look).remove,
+	rename: (*look).move, link: (*look).move, chmod: (*look).setMode,
+	symlink: func(l *look, name string) (*attempt, error) { return l.make(name, unix.S_IFLNK) },
+	mkdir:   func(l *look, name string) (*attempt, error) { return l.make(name, unix.S_IFDIR) },
+	mknod: func(l *look, name string) (*attempt, error) {
+		return l.make(name, uint32(l.number(l.call.more))&unix.S_IFMT) //nolint:gosec // a mode
+	},
+}
+
+// setMode is the mode of a file, which no rule is about.
+func (l *look) setMode(name string) (*attempt, error) {
+	how := follow
+	if l.number(l.call.flags)&unix.AT_SYMLINK_NOFOLLOW != 0 {
+		how = keep
 	}
-	return nil, nil //nolint:nilnil // not reached
+	t, err := l.whole(name, how)
+	if err != nil || !t.there || t.nameless() {
+		return nil, nil //nolint:nilerr,nilnil // it fails
+	}
+	return &attempt{op: sdk.RecordMode, path: t.path()}, nil
+}
+
+// setModeOf is the mode of a file that is open.
+func (l *look) setModeOf(fd int32) (*attempt, error) {
+	t, err := l.descriptor(fd)
+	if err != nil || t.nameless() {
+		return nil, nil //nolint:nilerr,nilnil // it fails, or is not about a file
+	}
+	return &attempt{op: sdk.RecordMode, path: t.path()}, nil
 }
 
 // whole finds a path that may be empty: then the descriptor is meant.
@@ -108,7 +108,7 @@ func (l *look) whole(name string, how last) (target, error) {
 	return l.find(l.dir(l.call.dir), name, how)
 }
 
-// named reports whether a path ends with a name: what removes and makes takes no other.
+// endsWithName reports whether a path ends with a name: what removes and makes takes no other.
 func endsWithName(p string) bool {
 	base := path.Base(p)
 	return base != "." && base != ".." && base != "/"
@@ -233,7 +233,7 @@ func (l *look) move(path string) (*attempt, error) {
 		!moved && to.slash, from.slash && from.kind() != unix.S_IFDIR,
 		to.slash && (exchanged && to.kind() != unix.S_IFDIR || !exchanged && from.kind() != unix.S_IFDIR),
 		others(&from, &to):
-		return nil, nil //nolint:nilnil // it fails
+		return nil, nil //nolint:nilerr,nilnil // it fails
 	}
 	return &attempt{op: op, path: from.path(), to: to.path(), refused: !l.rights.mayMove(&from, &to, exchanged, moved)}, nil
 }

@@ -38,7 +38,7 @@ func (l *look) execute(name string) (*attempt, error) {
 	if !t.nameless() {
 		a.path = t.path()
 		if unix.Access(a.path, unix.X_OK) != nil {
-			return nil, nil //nolint:nilnil // it fails
+			return nil, nil //nolint:nilerr,nilnil // it fails
 		}
 		denied, works := l.denied(t)
 		switch {
@@ -114,7 +114,7 @@ func Interpreter(f *os.File) []string {
 	if line, ok := bytes.CutPrefix(head, []byte("#!")); ok {
 		line, _, _ = bytes.Cut(line, []byte("\n"))
 		var words []string
-		for _, w := range bytes.Fields(line) {
+		for w := range bytes.FieldsSeq(line) {
 			words = append(words, string(w))
 		}
 		return words
