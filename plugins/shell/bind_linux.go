@@ -279,29 +279,42 @@ func (r *rules) addPrograms(names []string, path, dir string) error {
 	return nil
 }
 
-// helperFolders are where git keeps the programs that it starts by name.
-var helperFolders = []string{"/usr/lib/git-core", "/usr/libexec/git-core"}
+// further are patterns of folders, beside those of the path, in which a program has files
+// that it starts: git those of its commands, PostgreSQL's clients of Debian those that they
+// stand for.
+func further(name string) []string {
+	switch {
+	case name == "git" || strings.HasPrefix(name, "git-"):
+		return []string{"/usr/lib/git-core", "/usr/libexec/git-core"}
+	case name == "psql", strings.HasPrefix(name, "pg_"):
+		return []string{"/usr/lib/postgresql/*/bin"}
+	}
+	return nil
+}
 
-// programFiles are the files that a name can mean. More than one folder is searched: the
-// first may hold a file that cannot be started.
+// programFiles are the files that a name can mean: the first in a folder of the path, or all
+// where there are further folders, and those in them.
 func programFiles(name, path, dir string) (files []string) {
 	if strings.Contains(name, "/") {
 		return []string{name}
 	}
-	folders := filepath.SplitList(path)
-	if name == "git" || strings.HasPrefix(name, "git-") {
-		folders = append(folders, helperFolders...)
-	}
-	for _, folder := range folders {
+	more := further(name)
+	for _, folder := range filepath.SplitList(path) {
 		if !filepath.IsAbs(folder) {
 			folder = filepath.Join(dir, folder)
 		}
 		file := filepath.Join(folder, name)
 		if unix.Access(file, unix.X_OK) == nil {
 			files = append(files, file)
-			if !strings.HasPrefix(name, "git") {
+			if len(more) == 0 {
 				break
 			}
+		}
+	}
+	for _, pattern := range more {
+		found, err := filepath.Glob(filepath.Join(pattern, name))
+		if err == nil { // a name can hold what makes no pattern
+			files = append(files, found...)
 		}
 	}
 	return files
