@@ -10,16 +10,16 @@ import (
 
 // interpreters are the programs that the kernel starts with a program, and the one that env
 // would find for a script that names it.
-func interpreters(f *os.File) []string {
-	words := record.Interpreter(f)
+func interpreters(f *os.File) (all []string, script bool) {
+	words, script := record.Interpreter(f)
 	if len(words) == 0 {
-		return nil
+		return nil, script
 	}
-	all := words[:1:1]
+	all = words[:1:1]
 	if len(words) > 1 && strings.HasSuffix(words[0], "/env") {
 		if p, err := exec.LookPath(words[len(words)-1]); err == nil {
 			all = append(all, p)
 		}
 	}
-	return all
+	return all, script
 }

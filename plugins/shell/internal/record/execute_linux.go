@@ -85,7 +85,7 @@ func (l *look) denied(t target) (program string, works bool) {
 		if err != nil {
 			return "", true // the kernel needs no right to read it, and we cannot know more
 		}
-		words := Interpreter(f)
+		words, _ := Interpreter(f)
 		_ = f.Close()
 		if len(words) == 0 {
 			return "", true
@@ -104,25 +104,24 @@ const headSize = 4096
 
 // Interpreter is what the kernel executes with a program: the words of the first line of a
 // script, or the loader of an ELF file; nothing for a file that is executed alone.
-func Interpreter(f *os.File) []string {
+func Interpreter(f *os.File) (words []string, script bool) {
 	var buf [headSize]byte
 	n, err := f.ReadAt(buf[:], 0)
 	if err != nil && err != io.EOF { //nolint:errorlint // of ReadAt
-		return nil
+		return nil, false
 	}
 	head := buf[:n]
 	if line, ok := bytes.CutPrefix(head, []byte("#!")); ok {
 		line, _, _ = bytes.Cut(line, []byte("\n"))
-		var words []string
 		for w := range bytes.FieldsSeq(line) {
 			words = append(words, string(w))
 		}
-		return words
+		return words, true
 	}
 	if p := loader(f, head); p != "" {
-		return []string{p}
+		return []string{p}, false
 	}
-	return nil
+	return nil, false
 }
 
 // loader is the loader that an ELF file names, "" for a static one. Package debug/elf would

@@ -55,17 +55,13 @@ func NewStep(name string, st *unix.Stat_t) (Step, bool) {
 	return Step{name, inodeOf(st)}, path.IsAbs(name)
 }
 
-// Whole notes that a program that is open may be executed with these, which have rules.
-// Without the note the program is looked up and read each time that it is executed.
-func (r *Rights) Whole(fd int, st *unix.Stat_t, steps []Step) {
-	at, err := named(fd)
-	if err != nil {
-		return
-	}
+// Whole notes that a program, by its path without links, may be executed with these, which
+// have rules. Without the note the program is looked up and read each time that it is executed.
+func (r *Rights) Whole(path string, st *unix.Stat_t, steps []Step) {
 	if r.whole == nil {
 		r.whole = map[inode]chain{}
 	}
-	r.whole[inodeOf(st)] = chain{st.Ctim, at, steps}
+	r.whole[inodeOf(st)] = chain{st.Ctim, path, steps}
 }
 
 // mayRun returns the path of a program that is still one of those.
