@@ -41,6 +41,7 @@ func contained() []part {
 	const (
 		boxed     = "runner/sandbox"
 		shell     = "plugins/shell"
+		record    = "plugins/shell/internal/record"
 		container = "runner/sandbox/container"
 		plain     = "plain-p50-ms"
 		held      = "sandbox-p50-ms"
@@ -57,6 +58,8 @@ func contained() []part {
 		{"what it takes more if it is bound p50", "ms", shell, "BenchmarkBound/reads", "over-µs", 1e-3, atMost(0.2), true},
 		{"shell call that writes, unbound p50", "ms", shell, "BenchmarkBound/writes", "unbound-µs", 1e-3, nil, true},
 		{"what it takes more if it is bound p50", "ms", shell, "BenchmarkBound/writes", "over-µs", 1e-3, atMost(1.5), true},
+		{"what a bound call takes more for a write, with its record p50", "ms", record, "BenchmarkNotified/write", "more-µs", 1e-3, nil, true},
+		{"same for a program that it executes p50", "ms", record, "BenchmarkNotified/execute", "more-µs", 1e-3, nil, true},
 		{"container, cold to the answer of a call p50", "ms", container, "BenchmarkColdStart", middle, 1, atMost(200), true},
 		{"plugin call of 1 KB in a container p50", "ms", container, "BenchmarkWarmCall", middle, 1, atMost(0.4), true},
 	}
