@@ -154,7 +154,7 @@ type RunOptions struct {
 	Values map[string]json.RawMessage
 
 	disk disk
-	// recordPrograms asks for what the plan asks for with RecordPrograms.
+	// recordPrograms asks for what the plan asks for where RecordsPrograms.
 	recordPrograms bool
 	// maxListed bounds the files of which changes are listed; 0 is the usual limit.
 	maxListed int

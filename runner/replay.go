@@ -13,8 +13,10 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/cassette"
+	"agentctl.dev/agentctl/runner/evidence"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/plan"
@@ -143,7 +145,15 @@ func replayCassette(ctx context.Context, c *cassette.Cassette, o *ReplayOptions)
 	if err := ctx.Err(); err != nil { // the replay was stopped, not the run
 		return nil, reason.New(reason.Cancelled, "the replay was stopped: %w", context.Cause(ctx))
 	}
+	declared, set := now.Evidence(now.Definitions)
+	var found []event.Evidence
+	if len(declared) > 0 && !end.Suspended {
+		end, found = execution.Evidenced(live, end, p.Run(), p.Run().LastTime, func(ctx context.Context, v *view.Run) ([]event.Evidence, error) {
+			return evidence.Judge(ctx, declared, set, v, nil, p.Recorded().Evidence)
+		})
+	}
 	f := execution.Finished(end, p.Run(), p.Run().LastTime)
+	f.Evidence = found
 	if cost := p.Run().Cost; !p.Run().Unpriced && !p.Run().Uncounted && recordedPrices(c.Facts)[now.Model.Name].Input != "" {
 		f.Cost = &cost
 	}

@@ -20,6 +20,7 @@ import (
 	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/caller"
 	"agentctl.dev/agentctl/runner/environment"
+	"agentctl.dev/agentctl/runner/evidence"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/loop"
@@ -250,7 +251,7 @@ func (r *run) connect(o environment.Options) {
 	r.budget = r.newBudget()
 	o.Workspace.MaxListed = r.opts.maxListed
 	o.Run, o.Agent, o.Dir, o.Tools, o.Models, o.Manifests = x.Run, p.Agent.Name, x.Dir, p.Definitions, p.Models().All(), p.Manifests
-	o.Pins, o.Functions, o.Checks, o.RecordPrograms = p.Pins, p.Functions, p.Checks(), p.RecordPrograms || r.opts.recordPrograms
+	o.Pins, o.Functions, o.Checks, o.RecordPrograms = p.Pins, p.Functions, p.Checks(), p.RecordsPrograms() || r.opts.recordPrograms
 	o.Journal, o.NewID, o.OnSecrets = x.Recorder, r.newID, r.redactor.Store
 	o.Past, o.History, o.Ask = x.Recorder.Past, x.Recorder.History, r.people.Ask
 	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
@@ -303,7 +304,7 @@ func (r *run) execute(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
 	}
-	unseen, err := r.exec.Finish(ctx, end, r.env, r.plan.Models().Priced(), r.opts.Kill)
+	unseen, err := r.exec.Finish(ctx, end, r.env, execution.FinishOptions{Evidence: r.judgesEvidence(), Priced: r.plan.Models().Priced(), Kill: r.opts.Kill})
 	if err != nil {
 		return nil, err
 	}
@@ -312,6 +313,17 @@ func (r *run) execute(ctx context.Context) (*Outcome, error) {
 		out.Unrecorded = r.recording.save(ctx, out.Run, r.folder.dir, r.tools, r.redactor.Load(), r.opts.Version)
 	}
 	return out, nil
+}
+
+// judgesEvidence judges what the agent declares of its runs; nil where it declares nothing.
+func (r *run) judgesEvidence() execution.JudgeEvidence {
+	declared, set := r.plan.Evidence(r.tools)
+	if len(declared) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, v *view.Run) ([]event.Evidence, error) {
+		return evidence.Judge(ctx, declared, set, v, r.exec.Recorder, nil)
+	}
 }
 
 // killOnDemand ends every program at once when the second signal comes.

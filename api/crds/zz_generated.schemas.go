@@ -47,6 +47,11 @@ const agentSchema = `{"description":"Agent declares the instructions and the mod
 	`{"message":"format is of a command: a server answers in its own","rule":"!has(self.server) || !has(self.format)"},` +
 	`{"message":"language is of a server","rule":"!has(self.language) || has(self.server)"}]},` +
 	`"maxItems":8,"type":"array","x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map"},` +
+	`"evidence":{"description":"Evidence is what has to be true of a run besides its answer. Where one of these\nexpressions is not true, the run has not succeeded: it ends with reason\nEvidenceMissing and exit code 6. Example: [{name: tests-passed, expression:\n\"calls.passed('go', 'test')\", message: the tests never passed}].","items":{"description":"Evidence is something that has to be true of a run when it has ended.","properties":{"expression":{"description":"Expression in CEL over calls, decisions, result and files. Required.\nExample: \"calls.passed('go', 'test') \u0026\u0026 'README.md' in files\".","maxLength":16384,"minLength":1,"type":"string"},` +
+	`"message":{"description":"Message says what is missing where the expression is not true.","maxLength":1024,"type":"string"},` +
+	`"name":{"description":"Name by which results and reports call it. Required.\nExample: tests-passed.","maxLength":63,"pattern":"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$","type":"string"}},` +
+	`"required":["expression","name"],"type":"object"},` +
+	`"maxItems":32,"type":"array","x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map"},` +
 	`"inputs":{"description":"Inputs describe the data a run hands to the agent; instructions and\nprompts read it as ${inputs.name}.","properties":{"schema":{"description":"Schema is a JSON Schema (2020-12) of type object. Required.","x-kubernetes-preserve-unknown-fields":true}},` +
 	`"required":["schema"],"type":"object"},` +
 	`"instructions":{"description":"Instructions are the system prompt. Optional.","maxLength":262144,"type":"string"},` +
@@ -636,7 +641,7 @@ const testSchema = `{"description":"Test is a run of an agent with a scripted or
 	`"name":{"description":"Name of the case, by which agentctl test TEST/CASE selects it. Required.","maxLength":253,"pattern":"^[^/[:cntrl:]]+$","type":"string"},` +
 	`"prompt":{"description":"Prompt replaces that of the Test.","maxLength":1048576,"type":"string"},` +
 	`"record":{"description":"Record is the cassette of the case. A cassette holds one run, so no two cases share\none.","maxLength":4096,"minLength":1,"type":"string"},` +
-	`"workspace":{"description":"Workspace replaces that of the Test.","properties":{"commit":{"description":"Commit is the message of a commit: the folder is then a git repository with this one\ncommit, which holds all files. Its author and its time are the same each time.","maxLength":1024,"minLength":1,"type":"string"},` +
+	`"workspace":{"description":"Workspace replaces that of the Test.","properties":{"commit":{"description":"Commit is the message of a commit: the folder is then a git repository with this one\ncommit, which holds all files but those that a .gitignore names. Its author and its\ntime are the same each time.","maxLength":1024,"minLength":1,"type":"string"},` +
 	`"files":{"additionalProperties":{"type":"string"},` +
 	`"description":"Files are texts by their path in the folder, besides those of source, or in place\nof them. Example: {README.md: \"# Title\\n\"}.","maxProperties":256,"type":"object"},` +
 	`"source":{"description":"Source is a folder that is copied.","properties":{"path":{"description":"Path of the folder, relative to the manifest. Required.","maxLength":4096,"minLength":1,"type":"string"}},` +
@@ -663,7 +668,7 @@ const testSchema = `{"description":"Test is a run of an agent with a scripted or
 	`"prompt":{"description":"Prompt is the first user message, as that of a Run.","maxLength":1048576,"type":"string"},` +
 	`"record":{"description":"Record is the cassette of the test, relative to the manifest. The run is replayed\nfrom it, and the first difference fails the test; agentctl test --update asks the\nmodel, runs the tools, and records the run again. Default: tools are run, and the\nmodel is asked.","maxLength":4096,"minLength":1,"type":"string"},` +
 	`"timeout":{"default":"1m","description":"Timeout bounds the time of each case.","pattern":"^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$","type":"string"},` +
-	`"workspace":{"description":"Workspace is what the run finds in its folder. Default: nothing.","properties":{"commit":{"description":"Commit is the message of a commit: the folder is then a git repository with this one\ncommit, which holds all files. Its author and its time are the same each time.","maxLength":1024,"minLength":1,"type":"string"},` +
+	`"workspace":{"description":"Workspace is what the run finds in its folder. Default: nothing.","properties":{"commit":{"description":"Commit is the message of a commit: the folder is then a git repository with this one\ncommit, which holds all files but those that a .gitignore names. Its author and its\ntime are the same each time.","maxLength":1024,"minLength":1,"type":"string"},` +
 	`"files":{"additionalProperties":{"type":"string"},` +
 	`"description":"Files are texts by their path in the folder, besides those of source, or in place\nof them. Example: {README.md: \"# Title\\n\"}.","maxProperties":256,"type":"object"},` +
 	`"source":{"description":"Source is a folder that is copied.","properties":{"path":{"description":"Path of the folder, relative to the manifest. Required.","maxLength":4096,"minLength":1,"type":"string"}},` +

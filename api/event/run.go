@@ -143,6 +143,18 @@ type RunFinished struct {
 	Cost *message.Cost `json:"cost"`
 	// DurationMs is the time processes worked on the run.
 	DurationMs int64 `json:"durationMs"`
+	// Evidence is what became of the evidence that the agent declares; absent where it
+	// declares none, and in a run that was suspended.
+	Evidence []Evidence `json:"evidence,omitempty"`
+}
+
+// Evidence is something that has to be true of a run, and whether it is.
+type Evidence struct {
+	Name string `json:"name"`
+	Met  bool   `json:"met"`
+	// Message says what is missing, as the agent declares it, or why the expression could
+	// not be evaluated; "" where it is met.
+	Message string `json:"message,omitempty"`
 }
 
 // UserMessage is a message to the model after the first prompt.

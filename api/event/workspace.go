@@ -19,6 +19,8 @@ type WorkspacePatch struct {
 	Diff string `json:"diff,omitempty"`
 	// Change is the blob from which exactly this change can be applied.
 	Change string `json:"change,omitempty"`
+	// Summary counts what changed; absent where nothing did, and in runs of earlier versions.
+	Summary *DiffSummary `json:"summary,omitempty"`
 	// Omitted is how many changed files are not in Files, because there are too
 	// many; Change holds all of them.
 	Omitted int `json:"omitted,omitempty"`
@@ -43,6 +45,16 @@ type WorkspaceApplied struct {
 	By string `json:"by,omitempty"`
 	// Change is the blob of the change, as in workspace.patch.
 	Change string `json:"change,omitempty"`
+}
+
+// DiffSummary counts what a run has changed. Lines are those of texts.
+type DiffSummary struct {
+	Files        int `json:"files"`
+	Added        int `json:"added"`
+	Modified     int `json:"modified"`
+	Deleted      int `json:"deleted"`
+	LinesAdded   int `json:"linesAdded"`
+	LinesRemoved int `json:"linesRemoved"`
 }
 
 // FileChange is one changed file.

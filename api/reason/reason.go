@@ -35,6 +35,7 @@ const (
 	ContextExhausted Reason = "ContextExhausted"
 
 	OutputInvalid        Reason = "OutputInvalid"
+	EvidenceMissing      Reason = "EvidenceMissing"
 	ReplayDiverged       Reason = "ReplayDiverged"
 	ProviderUnavailable  Reason = "ProviderUnavailable"
 	IsolationUnavailable Reason = "IsolationUnavailable"
@@ -97,6 +98,7 @@ var table = []Info{
 	{DeadlineExceeded, ExitLimit, "limits.timeout passed."},
 	{ContextExhausted, ExitLimit, "The conversation does not fit into the model's context window."},
 	{OutputInvalid, ExitOutput, "The final answer does not satisfy output.schema."},
+	{EvidenceMissing, ExitOutput, "The agent's evidence is not complete: an expression of spec.evidence is not true."},
 	{ReplayDiverged, ExitDiverged, "A replayed run differs from its recording."},
 	{ProviderUnavailable, ExitHost, "The model's endpoint cannot be reached, or this program cannot speak to it."},
 	{IsolationUnavailable, ExitHost, "This host does not support the isolation that a tool requires."},

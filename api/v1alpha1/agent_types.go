@@ -129,6 +129,15 @@ type AgentSpec struct {
 	// Output describes the shape of the final answer.
 	// +optional
 	Output *OutputContract `json:"output,omitempty"`
+	// Evidence is what has to be true of a run besides its answer. Where one of these
+	// expressions is not true, the run has not succeeded: it ends with reason
+	// EvidenceMissing and exit code 6. Example: [{name: tests-passed, expression:
+	// "calls.passed('go', 'test')", message: the tests never passed}].
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Evidence []Evidence `json:"evidence,omitempty"`
 	// Approvals define what happens to a question that is not answered.
 	// +kubebuilder:default={}
 	// +optional
@@ -372,6 +381,24 @@ type OutputContract struct {
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	Retries *int32 `json:"retries,omitempty"`
+}
+
+// Evidence is something that has to be true of a run when it has ended.
+type Evidence struct {
+	// Name by which results and reports call it. Required.
+	// Example: tests-passed.
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Expression in CEL over calls, decisions, result and files. Required.
+	// Example: "calls.passed('go', 'test') && 'README.md' in files".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	Expression string `json:"expression"`
+	// Message says what is missing where the expression is not true.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // OnAsk is what happens to a question that is not answered.

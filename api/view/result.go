@@ -38,9 +38,13 @@ type Result struct {
 	ChangedFiles []event.FileChange `json:"changedFiles"`
 	// ChangedFilesOmitted is how many more files have changed than are listed here.
 	ChangedFilesOmitted int `json:"changedFilesOmitted,omitempty"`
+	// DiffSummary counts what has changed.
+	DiffSummary event.DiffSummary `json:"diffSummary"`
 	// Applied is true when the change is in the source folder, because the Workspace
 	// has apply: Auto.
 	Applied bool `json:"applied,omitempty"`
+	// Evidence is what became of spec.evidence of the agent.
+	Evidence []event.Evidence `json:"evidence"`
 	// ChangesError says why what the run changed is not completely known.
 	ChangesError string   `json:"changesError,omitempty"`
 	Warnings     []string `json:"warnings"`
@@ -95,16 +99,20 @@ type CallResult struct {
 func (r *Run) Result(journal string) Result {
 	res := Result{
 		Run: r.ID, Agent: r.Started.Agent, Phase: r.Phase, Steps: r.Steps,
-		ToolCalls: []CallResult{}, ChangedFiles: []event.FileChange{}, Warnings: []string{},
+		ToolCalls: []CallResult{}, ChangedFiles: []event.FileChange{}, Evidence: []event.Evidence{}, Warnings: []string{},
 		Tokens:  Tokens(r.Tokens),
 		Journal: journal,
 	}
 	if f := r.Finished; f != nil {
 		res.Reason, res.ExitCode, res.Message = f.Reason, f.ExitCode, f.Message
 		res.Output, res.Cost, res.DurationMs = f.Output, f.Cost, f.DurationMs
+		res.Evidence = append(res.Evidence, f.Evidence...)
 	}
 	res.ChangedFiles = append(res.ChangedFiles, r.Changes.Files...)
 	res.ChangedFilesOmitted, res.ChangesError = r.Changes.Omitted, r.Changes.Error
+	if s := r.Changes.Summary; s != nil {
+		res.DiffSummary = *s
+	}
 	res.Applied = r.Applied != nil
 	res.Warnings = append(res.Warnings, r.Warnings...)
 	res.Calls = r.Calls()

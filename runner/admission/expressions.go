@@ -20,6 +20,7 @@ func (a *admitter) expressions(docs []*manifest.Document) {
 	a.policies()
 	a.scripts()
 	a.plans()
+	a.evidence()
 	if !a.opts.SkipTests {
 		a.tests()
 	}

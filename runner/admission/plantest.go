@@ -157,17 +157,7 @@ func (c *Catalog) Expectations(agent string) *expect.Set {
 	if !ok {
 		return expect.NewSet(expect.Contract{})
 	}
-	var contract expect.Contract
-	if k := c.callable(e.Object); !k.open && len(k.several) == 0 {
-		contract.Tools = names(k.names)
-	}
-	if in := e.Object.Spec.Inputs; in != nil {
-		contract.Inputs = in.Schema.Raw
-	}
-	if out := e.Object.Spec.Output; out != nil {
-		contract.Output = out.Schema.Raw
-	}
-	return expect.NewSet(contract)
+	return expect.NewSet(c.contract(e.Object))
 }
 
 // Asked are the models that a run of the plan may ask over a network, as its own, as a

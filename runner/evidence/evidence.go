@@ -47,7 +47,7 @@ func Calls(s *expect.Set, v *view.Run) []any {
 func call(s *expect.Set, c *message.ToolPart) map[string]any {
 	out := map[string]any{
 		"id": c.CallID, "tool": c.Tool, "args": map[string]any{}, "decision": "", "rule": "", "approval": string(c.Approval),
-		"state": string(c.State), "error": "", "output": "", "durationMs": int64(0),
+		"state": string(c.State), "error": "", "output": "", "durationMs": int64(0), "commands": commands(s, c),
 	}
 	if args, err := s.Value(c.Input); err == nil && args != nil {
 		out["args"] = args

@@ -36,10 +36,23 @@ type Environment interface {
 	CloseFiles(ended, succeeded bool) error
 }
 
+// FinishOptions say how a run ends.
+type FinishOptions struct {
+	// Evidence judges what the agent declares of its runs; nil where it declares nothing.
+	Evidence JudgeEvidence
+	// Priced says that the cost of the run is known.
+	Priced bool
+	// Kill, when closed, ends the wait for the watcher.
+	Kill <-chan struct{}
+}
+
+// JudgeEvidence evaluates the evidence of a run whose end is set.
+type JudgeEvidence func(ctx context.Context, v *view.Run) ([]event.Evidence, error)
+
 // Finish ends what runs, records what changed and how the run ended, and closes the
 // journal, also when ctx has ended. Unseen is the number of events that the watcher did
-// not receive. Priced says that the cost of the run is known.
-func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, priced bool, kill <-chan struct{}) (unseen int64, err error) {
+// not receive.
+func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, o FinishOptions) (unseen int64, err error) {
 	limit := finishTime
 	if ctx.Err() != nil {
 		limit = stopTime
@@ -49,11 +62,12 @@ func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, p
 	removed := env.EndPrograms()
 	env.RestoreGit(!end.Suspended)
 	end = x.withChanges(work, end, env)
+	end, found := x.withEvidence(work, end, o.Evidence)
 	end = x.applied(work, end, env)
 	if !end.Suspended {
 		_ = x.warnUnread()
 	}
-	err = x.recordEnd(ctx, end, priced)
+	err = x.recordEnd(ctx, end, found, o.Priced)
 	if err == nil && !end.Suspended {
 		x.inbox.Discard()
 	}
@@ -65,7 +79,7 @@ func (x *Execution) Finish(ctx context.Context, end loop.End, env Environment, p
 	if closed := x.journal.Close(); err == nil {
 		err = closed // a journal that has failed returns the same error again
 	}
-	unseen = x.Recorder.End(ctx, kill)
+	unseen = x.Recorder.End(ctx, o.Kill)
 	if err != nil && !left(err) {
 		if err := x.unrecordedEnd(err); err != nil {
 			return unseen, fmt.Errorf("end run %s: %w", x.Run, err)
@@ -94,6 +108,35 @@ func (x *Execution) withChanges(ctx context.Context, end loop.End, env Environme
 	return end
 }
 
+// withEvidence judges the evidence of a run. One that lacks some has not succeeded.
+func (x *Execution) withEvidence(ctx context.Context, end loop.End, judge JudgeEvidence) (loop.End, []event.Evidence) {
+	if judge == nil || end.Suspended {
+		return end, nil
+	}
+	return Evidenced(ctx, end, x.Recorder.Run(), time.Now(), judge)
+}
+
+// Evidenced is the end of a run with its evidence.
+func Evidenced(ctx context.Context, end loop.End, v *view.Run, at time.Time, judge JudgeEvidence) (loop.End, []event.Evidence) {
+	ended, f := *v, Finished(end, v, at)
+	ended.Finished, ended.Phase = &f, f.Phase
+	found, err := judge(ctx, &ended)
+	if err != nil {
+		found = []event.Evidence{{Name: "evidence", Message: "it could not be judged: " + err.Error()}}
+	}
+	if end.Reason != reason.Completed {
+		return end, found
+	}
+	for _, e := range found {
+		if !e.Met {
+			end.Reason, end.Message = reason.EvidenceMissing, fmt.Sprintf("the evidence %s is missing: %s", e.Name, e.Message)
+			end.Hint = "see what the run did: agentctl describe run/" + v.ID
+			break
+		}
+	}
+	return end, found
+}
+
 // applied applies what a run that has completed did to the files, where its Workspace
 // demands it. A person who asked for that finds the change in the folder, or a run that has
 // not succeeded.
@@ -114,9 +157,10 @@ func (x *Execution) applied(ctx context.Context, end loop.End, env Environment) 
 	return end
 }
 
-func (x *Execution) recordEnd(ctx context.Context, end loop.End, priced bool) error {
+func (x *Execution) recordEnd(ctx context.Context, end loop.End, found []event.Evidence, priced bool) error {
 	v := x.Recorder.Run()
 	f := Finished(end, v, time.Now())
+	f.Evidence = found
 	if cost := v.Cost; !v.Unpriced && !v.Uncounted && priced {
 		f.Cost = &cost
 	}

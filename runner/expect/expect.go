@@ -23,6 +23,10 @@ type Contract struct {
 	// Inputs and Output are the JSON Schemas of its inputs and of its answer; nil where it
 	// declares none.
 	Inputs, Output json.RawMessage
+	// Shells are the shipped tools that run commands, by the call names of the agent.
+	Shells map[string]string
+	// Evidence leaves out the variables that only tests read: events and children.
+	Evidence bool
 }
 
 // Set compiles the expectations about the runs of one agent, each once. It may be used by
@@ -31,12 +35,13 @@ type Set struct {
 	texts      *expr.Texts
 	inputs     expr.Type
 	structured expr.Type
+	shells     map[string]string
 }
 
 // NewSet returns a set that has compiled nothing.
 func NewSet(c Contract) *Set {
-	s := &Set{inputs: typeOf("Inputs", c.Inputs, expr.Map(expr.Dyn)), structured: typeOf("Answer", c.Output, expr.Dyn)}
-	s.texts = expr.NewTexts(func() (*expr.Env, error) { return expr.NewEnv(s.variables(c.Tools)...) })
+	s := &Set{inputs: typeOf("Inputs", c.Inputs, expr.Map(expr.Dyn)), structured: typeOf("Answer", c.Output, expr.Dyn), shells: c.Shells}
+	s.texts = expr.NewTexts(func() (*expr.Env, error) { return expr.NewEnv(s.variables(c.Tools, !c.Evidence)...) })
 	return s
 }
 
@@ -61,6 +66,9 @@ func (s *Set) Inputs(raw json.RawMessage) (any, error) { return s.inputs.Decode(
 func (s *Set) Structured(output string) (any, error) {
 	return s.structured.Decode(json.RawMessage(output))
 }
+
+// Shell is the shipped tool that runs the commands of a tool; "" for one that runs none.
+func (s *Set) Shell(tool string) string { return s.shells[tool] }
 
 // Value decodes any other JSON as expressions read it.
 func (s *Set) Value(raw json.RawMessage) (any, error) { return expr.Dyn.Decode(raw) }

@@ -25,13 +25,17 @@ func words[T ~string](all ...T) expr.Type {
 }
 
 // variables are what expectations read. Package agenttest makes their values.
-func (s *Set) variables(tools []string) []expr.Var {
+func (s *Set) variables(tools []string, whole bool) []expr.Var {
 	tool := expr.String
 	if tools != nil {
 		tool = words(slices.Sorted(slices.Values(tools))...)
 	}
 	phase, ended := words(phases...), reasons()
 	child := expr.NewObject("child", field("agent", expr.String), field("run", expr.String), field("phase", phase), field("reason", ended))
+	command := func(of string) expr.Type {
+		return expr.NewObject("command of a "+of,
+			field("name", expr.String), field("argv", expr.List(expr.String)), field("words", expr.List(expr.String)), field("decisive", expr.Bool))
+	}
 	call := func(name string, tool expr.Type) expr.Type {
 		return expr.NewObject(name,
 			field("id", expr.String), field("tool", tool), field("args", expr.Dyn),
@@ -39,7 +43,7 @@ func (s *Set) variables(tools []string) []expr.Var {
 			field("approval", words(message.Approved, message.Rejected, message.Expired, message.Unanswered)),
 			field("state", words(message.StatePending, message.StateRunning, message.StateCompleted, message.StateError)),
 			field("error", words(codes...)), optional("exitCode", expr.Int), field("output", expr.String), field("durationMs", expr.Int),
-			optional("child", child))
+			optional("child", child), field("commands", expr.List(command(name))))
 	}
 	decision := func(name string, tool expr.Type) expr.Type {
 		return expr.NewObject(name,
@@ -64,18 +68,15 @@ func (s *Set) variables(tools []string) []expr.Var {
 	below := expr.NewObject("run below",
 		field("agent", expr.String), field("run", expr.String), field("phase", phase), field("reason", ended), field("output", expr.String), field("steps", expr.Int),
 		field("calls", expr.List(call("call of a run below", expr.String))), field("decisions", expr.List(decision("decision of a run below", expr.String))))
-	return []expr.Var{
-		{Name: "result", Type: result},
-		{Name: "calls", Type: expr.List(call("call", tool))},
-		{Name: "decisions", Type: expr.List(decision("decision", tool))},
-		{Name: "files", Type: expr.Map(file)},
-		{Name: "events", Type: expr.List(of)},
-		{Name: "children", Type: expr.List(below)},
-		{Name: "prompt", Type: expr.String},
-		{Name: "inputs", Type: s.inputs},
+	vars := []expr.Var{
+		{Name: "result", Type: result}, {Name: "calls", Type: expr.List(call("call", tool))}, {Name: "decisions", Type: expr.List(decision("decision", tool))},
+		{Name: "files", Type: expr.Map(file)}, {Name: "prompt", Type: expr.String}, {Name: "inputs", Type: s.inputs},
 	}
+	if whole {
+		vars = append(vars, expr.Var{Name: "events", Type: expr.List(of)}, expr.Var{Name: "children", Type: expr.List(below)})
+	}
+	return vars
 }
-
 // The words of packages that admission does not import; a test of package agenttest
 // compares them.
 var (

@@ -1,12 +1,15 @@
 package expr
 
 import (
+	"fmt"
+	"iter"
 	"path"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 )
 
 // secretText bounds the text that one call of secret() looks at. It takes 4 ms
@@ -42,6 +45,76 @@ func underFunction() cel.EnvOption {
 			in, root := path.Clean(string(a)), path.Clean(string(b))
 			return types.Bool(path.IsAbs(in) && path.IsAbs(root) && strings.HasPrefix(in+"/", strings.TrimSuffix(root, "/")+"/"))
 		})))
+}
+
+// passedWords bounds the words that calls.passed() takes.
+const passedWords = 8
+
+// passedFunction is calls.passed(word, ...): did one of some calls end well whose status is
+// that of a command which begins with these words?
+func passedFunction() cel.EnvOption {
+	var overloads []cel.FunctionOpt
+	args := []*cel.Type{cel.ListType(cel.DynType)}
+	for n := 1; n <= passedWords; n++ {
+		args = append(args[:n:n], cel.StringType)
+		overloads = append(overloads, cel.MemberOverload(fmt.Sprintf("list_passed_%d", n), args, cel.BoolType, cel.FunctionBinding(passed)))
+	}
+	return cel.Function("passed", overloads...)
+}
+
+func passed(args ...ref.Val) ref.Val {
+	calls, ok := args[0].(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(args[0])
+	}
+	for call := range items(calls) {
+		if member(call, "state") != types.String("completed") || member(call, "exitCode") != types.Int(0) {
+			continue
+		}
+		commands, _ := member(call, "commands").(traits.Lister)
+		for command := range items(commands) {
+			words, ok := member(command, "words").(traits.Lister)
+			if ok && member(command, "decisive") == types.True && begins(words, args[1:]) {
+				return types.True
+			}
+		}
+	}
+	return types.False
+}
+
+func begins(words traits.Lister, with []ref.Val) bool {
+	for i, w := range with {
+		if types.Int(i) >= words.Size().(types.Int) || words.Get(types.Int(i)).Equal(w) != types.True {
+			return false
+		}
+	}
+	return true
+}
+
+func items(list traits.Lister) iter.Seq[ref.Val] {
+	return func(yield func(ref.Val) bool) {
+		if list == nil {
+			return
+		}
+		for it := list.Iterator(); it.HasNext() == types.True; {
+			if !yield(it.Next()) {
+				return
+			}
+		}
+	}
+}
+
+// member is a field of an object, nil if it has none of this name.
+func member(of ref.Val, name string) ref.Val {
+	m, ok := of.(traits.Mapper)
+	if !ok {
+		return nil
+	}
+	v, ok := m.Find(types.String(name))
+	if !ok {
+		return nil
+	}
+	return v
 }
 
 // globWork bounds what one call of glob() costs; it takes 4 ms for it.

@@ -53,9 +53,6 @@ type Plan struct {
 	// Answers is how the command line answers questions.
 	Answers  approval.Choice
 	Warnings []string
-	// RecordPrograms asks for what calls execute that are not bound, too. It is set where
-	// something of the plan relies on that; nothing that a manifest declares does so yet.
-	RecordPrograms bool
 	// Served means that clients make the calls, in place of a model.
 	Served bool
 	// Manifests are the files of this plan that lie in the workspace, as paths in it.

@@ -18,7 +18,7 @@ func argv(command string, args ...string) message.ToolCall {
 func argvEngine(t *testing.T, text string) *Engine {
 	t.Helper()
 	tools := append(testTools(), Tool{
-		Name: builtinArgv, Builtin: builtinArgv, Source: "builtin", Risk: "R2", Effects: []v1alpha1.Effect{"Read", "Execute"}, Category: "Execute",
+		Name: shell.ToolArgv, Builtin: shell.ToolArgv, Source: "builtin", Risk: "R2", Effects: []v1alpha1.Effect{"Read", "Execute"}, Category: "Execute",
 		Schema: schema("command", "args:array", "cwd"), Digest: "d9",
 	})
 	c, problems := Compile(parse(t, text), tools)
@@ -29,7 +29,7 @@ func argvEngine(t *testing.T, text string) *Engine {
 }
 
 func TestArgumentsWithoutAShellAreOneCommand(t *testing.T) {
-	tool := &Tool{Builtin: builtinArgv}
+	tool := &Tool{Builtin: shell.ToolArgv}
 	for _, words := range [][]string{
 		{"cat", "a"},
 		{"cat", "; rm -rf x"},

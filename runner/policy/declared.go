@@ -8,6 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/policy/shell"
 )
 
 // Declared judges a command that the author of the agent has declared, and that the runner
@@ -17,15 +18,15 @@ import (
 func (e *Engine) Declared(ctx context.Context, call message.ToolCall, argv []string, contained bool) (message.Decision, error) {
 	words := make([]string, len(argv))
 	for i, a := range argv {
-		words[i] = quote(a)
+		words[i] = shell.Quote(a)
 	}
 	args, err := json.Marshal(map[string]string{"command": strings.Join(words, " ")})
 	if err != nil {
 		return message.Decision{}, fmt.Errorf("judge the command: %w", err)
 	}
-	call.ID, call.Tool, call.Args, call.Again, call.Outside = call.ID+declaredID, builtinShell, args, true, nil
+	call.ID, call.Tool, call.Args, call.Again, call.Outside = call.ID+declaredID, shell.ToolBash, args, true, nil
 	t := &Tool{
-		Name: builtinShell, Builtin: builtinShell, Source: "builtin", Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryExecute,
+		Name: shell.ToolBash, Builtin: shell.ToolBash, Source: "builtin", Risk: v1alpha1.RiskR2, Category: v1alpha1.CategoryExecute,
 		Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite, v1alpha1.EffectExecute}, Schema: commandSchema, Contained: contained, OwnTemporary: contained,
 	}
 	if e.context.Ready != nil {

@@ -144,6 +144,9 @@ func (p *Player) Told() []event.Event { return p.emitted }
 // Run is the fold of the events so far.
 func (p *Player) Run() *view.Run { return &p.run }
 
+// Recorded is the recorded end of the run.
+func (p *Player) Recorded() event.RunFinished { return p.finished }
+
 // Copy is that of view.Run.
 func (p *Player) Copy(name string) *message.ChildRun {
 	p.mu.Lock()

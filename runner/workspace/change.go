@@ -149,6 +149,8 @@ func (c *Change) Record(blobs Blobs) (event.WorkspacePatch, error) {
 	if c.Empty() {
 		return p, nil
 	}
+	s := c.Summary
+	p.Summary = &event.DiffSummary{Files: len(c.Files), Added: s.Added, Modified: s.Modified, Deleted: s.Deleted, LinesAdded: s.LinesAdded, LinesRemoved: s.LinesRemoved}
 	b, err := json.Marshal(c)
 	if err != nil {
 		return p, fmt.Errorf("record change: %w", err)

@@ -1,0 +1,73 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/expect"
+	"agentctl.dev/agentctl/runner/workspace"
+)
+
+// Judge evaluates what an agent declares, over a run with its end. Blobs are those of the
+// run; nil for a recording, which holds no files: what was found then counts for an
+// expression that reads them.
+func Judge(ctx context.Context, declared []v1alpha1.Evidence, s *expect.Set, v *view.Run, blobs workspace.Blobs, found []event.Evidence) ([]event.Evidence, error) {
+	values := map[string]any{
+		"result": Result(s, v), "calls": Calls(s, v), "decisions": Decisions(v), "prompt": v.Started.Prompt, "inputs": map[string]any{}, "events": []any{}, "children": []any{}, "files": map[string]any{},
+	}
+	if raw := v.Started.Inputs; len(raw) > 0 && string(raw) != "null" {
+		inputs, err := s.Inputs(raw)
+		if err != nil {
+			return nil, fmt.Errorf("read the inputs: %w", err)
+		}
+		values["inputs"] = inputs
+	}
+	all := make([]event.Evidence, len(declared))
+	for i := range declared {
+		one, err := judge(ctx, &declared[i], s, v, blobs, values, found)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = one
+	}
+	return all, nil
+}
+
+func judge(ctx context.Context, d *v1alpha1.Evidence, s *expect.Set, v *view.Run, blobs workspace.Blobs, values map[string]any, found []event.Evidence) (event.Evidence, error) {
+	missing := func(format string, args ...any) event.Evidence {
+		return event.Evidence{Name: d.Name, Message: fmt.Sprintf(format, args...)}
+	}
+	e, err := s.Compile(d.Expression)
+	if err != nil {
+		return missing("the expression cannot be compiled: %v", err), nil
+	}
+	if e.ReadsFiles() {
+		at := slices.IndexFunc(found, func(f event.Evidence) bool { return f.Name == d.Name })
+		if blobs == nil && at >= 0 {
+			return found[at], nil
+		}
+		files, err := Files(v, blobs)
+		if err != nil {
+			return missing("the changed files cannot be read: %v", err), nil
+		}
+		values = maps.Clone(values)
+		values["files"] = files
+	}
+	verdict, err := e.Judge(ctx, values)
+	switch {
+	case err != nil:
+		return event.Evidence{}, err
+	case verdict.Err != nil:
+		return missing("the expression cannot be evaluated: %v", verdict.Err), nil
+	case !verdict.Met && d.Message != "":
+		return missing("%s", d.Message), nil
+	case !verdict.Met:
+		return missing("%s is not true", d.Expression), nil
+	}
+	return event.Evidence{Name: d.Name, Met: true}, nil
+}
