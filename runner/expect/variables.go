@@ -69,14 +69,19 @@ func (s *Set) variables(tools []string, whole bool) []expr.Var {
 		field("agent", expr.String), field("run", expr.String), field("phase", phase), field("reason", ended), field("output", expr.String), field("steps", expr.Int),
 		field("calls", expr.List(call("call of a run below", expr.String))), field("decisions", expr.List(decision("decision of a run below", expr.String))))
 	vars := []expr.Var{
-		{Name: "result", Type: result}, {Name: "calls", Type: expr.List(call("call", tool))}, {Name: "decisions", Type: expr.List(decision("decision", tool))},
-		{Name: "files", Type: expr.Map(file)}, {Name: "prompt", Type: expr.String}, {Name: "inputs", Type: s.inputs},
+		{Name: "result", Type: result},
+		{Name: "calls", Type: expr.List(call("call", tool))},
+		{Name: "decisions", Type: expr.List(decision("decision", tool))},
+		{Name: "files", Type: expr.Map(file)},
+		{Name: "prompt", Type: expr.String},
+		{Name: "inputs", Type: s.inputs},
 	}
 	if whole {
 		vars = append(vars, expr.Var{Name: "events", Type: expr.List(of)}, expr.Var{Name: "children", Type: expr.List(below)})
 	}
 	return vars
 }
+
 // The words of packages that admission does not import; a test of package agenttest
 // compares them.
 var (
