@@ -12,7 +12,7 @@ func TestExitCodesAreFrozen(t *testing.T) {
 		Completed: 0, ModelError: 1, ToolError: 1, NoFinalAnswer: 1, OutputTruncated: 1, ContentFiltered: 1, Cancelled: 1, Internal: 1,
 		Denied: 3, ApprovalRequired: 3, CredentialMissing: 4, CredentialRejected: 4,
 		MaxSteps: 5, LoopDetected: 5, BudgetExceeded: 5, DeadlineExceeded: 5, ContextExhausted: 5,
-		OutputInvalid: 6, ReplayDiverged: 7, ProviderUnavailable: 8, IsolationUnavailable: 8, WorkspaceUnavailable: 8,
+		OutputInvalid: 6, EvidenceMissing: 6, ReplayDiverged: 7, ProviderUnavailable: 8, IsolationUnavailable: 8, WorkspaceUnavailable: 8,
 		ReferenceNotFound: 2, PathNotAbsolute: 2, SpecInvalid: 2, PolicyInvalid: 2, // of a run that cannot begin
 	}
 	seen := map[Reason]bool{}

@@ -1,6 +1,10 @@
 package admission
 
 import (
+	"context"
+	"regexp"
+	"strings"
+
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expect"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -29,6 +33,13 @@ func (a *admitter) evidence() {
 			if value, constant := c.Constant(); constant {
 				what := map[bool]string{true: "true whatever the run does: it proves nothing", false: "false whatever the run does: no run can succeed"}[value]
 				a.add(e.Doc.Warnf(field, "the evidence is %s", what).With("read calls, decisions, result or files, as in calls.passed('go', 'test')"))
+				continue
+			}
+			if !a.opts.Cases { // who runs an agent has validated it
+				continue
+			}
+			if command := fooledBy(a.catalog.shells(e.Object), c, declared[i].Expression); command != "" {
+				a.add(e.Doc.Warnf(field, "a command that does nothing meets the evidence: %s", command).With("demand the command whose exit status counts, as in calls.passed('go', 'test')"))
 			}
 		}
 	}
@@ -70,4 +81,61 @@ func (c *Catalog) shells(a *v1alpha1.Agent) map[string]string {
 		}
 	}
 	return all
+}
+
+// literal finds the texts in an expression.
+var literal = regexp.MustCompile(`'[^'\\]*'|"[^"\\]*"`)
+
+// fooledBy returns a command that does nothing, and whose call alone makes an expectation
+// true; "" if there is none. An expectation that a run without calls meets demands something
+// else.
+func fooledBy(shells map[string]string, c *expect.Expectation, expression string) string {
+	if met(c, nil) {
+		return ""
+	}
+	words := []string{"echo"}
+	for _, text := range literal.FindAllString(expression, -1) {
+		words = append(words, text[1:len(text)-1])
+	}
+	for _, tool := range names(shells) {
+		for _, argv := range [][]string{{"true"}, words} {
+			output := strings.Join(argv[1:], " ")
+			if met(c, constantCall(tool, argv, output)) {
+				return strings.TrimSpace(argv[0] + " " + output)
+			}
+		}
+	}
+	return ""
+}
+
+// constantCall is a call of a tool that runs a command which does nothing.
+func constantCall(tool string, argv []string, output string) map[string]any {
+	words := make([]any, len(argv))
+	for i, w := range argv {
+		words[i] = expect.Text(w)
+	}
+	return map[string]any{
+		"id": "call_1_1", "tool": tool, "args": map[string]any{"command": strings.Join(argv, " "), "argv": words}, "decision": "allow", "rule": "", "approval": "",
+		"state": "completed", "error": "", "output": output, "durationMs": int64(1), "exitCode": int64(0),
+		"commands": []any{map[string]any{"name": argv[0], "argv": words, "words": words, "decisive": true}},
+	}
+}
+
+// met reports whether an expectation is true of a run that makes one call, or none, says
+// nothing and changes nothing.
+func met(c *expect.Expectation, call map[string]any) bool {
+	calls, decisions := []any{}, []any{}
+	if call != nil {
+		calls = append(calls, call)
+		decisions = append(decisions, map[string]any{"call": call["id"], "tool": call["tool"], "action": "allow", "rule": "", "message": "", "risk": "R2", "source": ""})
+	}
+	done := int64(len(calls))
+	verdict, err := c.Judge(context.Background(), map[string]any{
+		"result": map[string]any{
+			"agent": "", "phase": "Succeeded", "reason": "Completed", "exitCode": int64(0), "message": "", "output": "", "steps": done + 1, "durationMs": int64(1),
+			"changesError": "", "warnings": []any{}, "tokens": map[string]any{}, "calls": map[string]any{"done": done, "refused": int64(0), "asked": int64(0), "repaired": int64(0)},
+		},
+		"calls": calls, "decisions": decisions, "prompt": "", "inputs": map[string]any{}, "files": map[string]any{},
+	})
+	return err == nil && verdict.Met
 }

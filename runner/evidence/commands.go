@@ -19,6 +19,8 @@ import (
 //	holds the command             what the text says
 //	does not hold it              not: a branch that was not taken
 //
+// A record does not say who has executed a program. Where a command of the script whose
+// status does not count may have started others, what was seen proves nothing.
 // A script that cannot be understood has no decisive command.
 func commands(s *expect.Set, c *message.ToolPart) []any {
 	of := s.Shell(c.Tool)
@@ -34,15 +36,33 @@ func commands(s *expect.Set, c *message.ToolPart) []any {
 		return []any{}
 	}
 	facts := shell.Parse(text, "")
+	alone, telling := len(facts.Commands) == 1, true
+	for i := range facts.Commands {
+		k := &facts.Commands[i]
+		telling = telling && (k.Decisive || startsNothing(k))
+	}
 	all := make([]any, len(facts.Commands))
 	for i := range facts.Commands {
 		k := &facts.Commands[i]
 		all[i] = map[string]any{
 			"name": expect.Text(k.Name), "argv": texts(k.Argv), "words": texts(words(k.Argv)),
-			"decisive": k.Decisive && executed(c.Result, k, len(facts.Commands) == 1),
+			"decisive": k.Decisive && telling && executed(c.Result, k, alone),
 		}
 	}
 	return all
+}
+
+// startsNothing reports whether a command is known to start no program.
+func startsNothing(k *shell.Command) bool {
+	quoted := make([]string, len(k.Argv))
+	for i, w := range k.Argv {
+		if w == shell.Unknown && i > 0 {
+			w = "x" // an argument that only the run can tell
+		}
+		quoted[i] = shell.Quote(w)
+	}
+	f := shell.Parse(strings.Join(quoted, " "), "")
+	return !f.Opaque && !f.Dynamic && len(f.Starts) == 0 && len(f.Commands) == 1
 }
 
 // executed reports whether a command was seen to be executed. Alone says that the script is

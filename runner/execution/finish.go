@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -127,12 +128,15 @@ func Evidenced(ctx context.Context, end loop.End, v *view.Run, at time.Time, jud
 	if end.Reason != reason.Completed {
 		return end, found
 	}
+	var missing []string
 	for _, e := range found {
 		if !e.Met {
-			end.Reason, end.Message = reason.EvidenceMissing, fmt.Sprintf("the evidence %s is missing: %s", e.Name, e.Message)
-			end.Hint = "see what the run did: agentctl describe run/" + v.ID
-			break
+			missing = append(missing, e.Name+": "+e.Message)
 		}
+	}
+	if len(missing) > 0 {
+		end.Reason, end.Message = reason.EvidenceMissing, "missing evidence: "+strings.Join(missing, "; ")
+		end.Hint = "see what the run did: agentctl describe run/" + v.ID
 	}
 	return end, found
 }

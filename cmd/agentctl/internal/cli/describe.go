@@ -16,7 +16,6 @@ import (
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
 	"agentctl.dev/agentctl/runner/runs"
@@ -36,7 +35,10 @@ func (a *app) describeCmd() *cobra.Command {
 		Use:   "describe KIND [NAME...] | KIND/NAME... | -f FILE",
 		Short: "Show everything about runs, or objects of a control plane",
 		Long: `Show everything about objects of a control plane: their spec, status
-and latest events. Of a run of the state folder: its inputs and its state. A run is named as "agentctl help names" says.`,
+and latest events. Of a run of the state folder: its inputs and state,
+what it asked for, what was refused and by which rule, what it changed,
+what it cost, and the evidence for its success. A run is named as
+"agentctl help names" says.`,
 		Example: `  agentctl describe run @latest
   agentctl describe agent reviewer
   agentctl describe tools -l team=web
@@ -184,29 +186,9 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 				return err
 			}
 		}
-		if status, ok := d.Status.(map[string]any); ok {
-			if calls := excesses(v); len(calls) > 0 {
-				status["calls"] = calls
-			}
-		}
-		d.Spec = spec
+		d.Spec, d.Run = spec, v
 	}
 	return d.Write(o.app.stdout())
-}
-
-// excesses are the calls of a run that exceeded their facts, each with what it tried.
-func excesses(v *view.Run) (calls []any) {
-	for _, m := range v.Messages {
-		for _, c := range m.Calls() {
-			if c.Result == nil {
-				continue
-			}
-			if excess := c.Result.Record.Excess(v.Started.Workspace.Dir); excess != "" {
-				calls = append(calls, map[string]any{"call": c.CallID, "tool": c.Tool, "message": excess})
-			}
-		}
-	}
-	return calls
 }
 
 // describedFiles are the files of a run, without what was not declared.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"agentctl.dev/agentctl/api/view"
 )
 
 // Description is an object as describe shows it.
@@ -24,6 +26,8 @@ type Description struct {
 	// Spec and Status are maps; the status without its conditions.
 	Spec, Status any
 	Conditions   []DescribedCondition
+	// Run is what became of a run of the state folder; nil for objects, and where it cannot be read.
+	Run *view.Run
 	// Events are what happened to the object, the latest at the end; nil: no server
 	// knows.
 	Events []DescribedEvent
@@ -53,6 +57,9 @@ func (d *Description) Write(s *Screen) error {
 		s.print(table(d.withStarter([][]string{{"Name:", Line(d.Name)}, {"Kind:", Line(d.Kind)}, {"Journal:", Line(d.Place)}, {"Created:", d.created()}})))
 		s.section("Spec", d.Spec)
 		s.section("Status", d.Status)
+		if d.Run != nil {
+			conduct(s, d.Run)
+		}
 		return s.Err()
 	}
 	head := [][]string{
