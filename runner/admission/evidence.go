@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/expect"
@@ -83,8 +84,8 @@ func (c *Catalog) shells(a *v1alpha1.Agent) map[string]string {
 	return all
 }
 
-// literal finds the texts in an expression.
-var literal = regexp.MustCompile(`'[^'\\]*'|"[^"\\]*"`)
+// literals are the texts in an expression.
+var literals = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'[^'\\]*'|"[^"\\]*"`) })
 
 // fooledBy returns a command that does nothing, and whose call alone makes an expectation
 // true; "" if there is none. An expectation that a run without calls meets demands something
@@ -94,7 +95,7 @@ func fooledBy(shells map[string]string, c *expect.Expectation, expression string
 		return ""
 	}
 	words := []string{"echo"}
-	for _, text := range literal.FindAllString(expression, -1) {
+	for _, text := range literals().FindAllString(expression, -1) {
 		words = append(words, text[1:len(text)-1])
 	}
 	for _, tool := range names(shells) {
