@@ -34,7 +34,7 @@ kind: ClusterRole
 metadata: {name: agentctl-controller}
 rules:
 - apiGroups: [agentctl.dev]
-  resources: [agents, models, policies, skills, tools, workspaces]
+  resources: [agents, models, policies, skills, tests, tools, workspaces]
   verbs: [get, list, watch]
 - apiGroups: [agentctl.dev]
   resources: [runs]
@@ -140,12 +140,14 @@ func eventsClient(t testing.TB, config *rest.Config) client.Client {
 func TestTheControllersWorkOnACluster(t *testing.T) {
 	t.Parallel()
 	c := newOnCluster(t)
-	t.Run("ready", func(t *testing.T) {
+	if !t.Run("ready", func(t *testing.T) {
 		c.apply(agentYAML + sep + toolYAML + sep + policyYAML)
 		c.awaitReady("Agent", "worker", "False", "ReferenceNotFound")
 		c.apply(modelYAML)
 		c.awaitReady("Agent", "worker", "True", "Accepted")
-	})
+	}) {
+		return // without it, each of the others would wait for long
+	}
 	t.Run("run", func(t *testing.T) {
 		c.apply(runYAML("one", ""))
 		run := c.awaitPhase("one", v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseCancelled)
