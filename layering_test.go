@@ -39,7 +39,7 @@ type rule struct {
 var doors = []string{
 	"./runner", "./runner/agenttest", "./runner/agenttest/report",
 	"./runner/audit", "./runner/client", "./runner/doctor", "./runner/keys", "./runner/mcpserver", "./runner/model/provider", "./runner/pluginkit",
-	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir",
+	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir", "./runner/telemetry",
 }
 
 // facadeFiles bounds package runner, which connects the parts of a run and does not do
@@ -215,6 +215,10 @@ var rules = []rule{
 	{
 		from: []string{"ours"}, notFrom: []string{"./runner/tool/diagnose"}, to: []string{"github.com/sourcegraph/jsonrpc2"},
 		reason: "language servers are spoken to by one package: runner/tool/diagnose",
+	},
+	{
+		from: []string{"ours"}, notFrom: []string{"./runner/telemetry"}, to: []string{"go.opentelemetry.io/proto/otlp/..."},
+		reason: "what is sent to a collector is made by one package: runner/telemetry",
 	},
 	{
 		from: []string{"ours"}, notFrom: []string{"./runner/control/embedded/..."},

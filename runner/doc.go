@@ -47,6 +47,8 @@
 //   - keys, model/provider and doctor report on credentials, on model catalogs, and on this host.
 //   - mcpserver offers tools to hosts of the Model Context Protocol. With RunOptions.Caller
 //     their calls are those of a run, in place of a model (caller).
+//   - telemetry sends what runs do to an OpenTelemetry collector, as spans and metrics that
+//     it makes from their events.
 //   - client talks to a control plane. Where manifests are stored as Kubernetes objects
 //     (Declare reads them; manifest.Find finds their files), control follows them and executes
 //     their runs with this package (cmd/agentd). A run of files needs neither.

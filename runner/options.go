@@ -26,6 +26,7 @@ import (
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/statedir"
+	"agentctl.dev/agentctl/runner/telemetry"
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
@@ -133,6 +134,9 @@ type RunOptions struct {
 	// Children is called with the events of the runs below in the same way, by one
 	// goroutine for each of these runs. nil: they are only in their journals.
 	Children func(event.Event)
+	// Telemetry is sent what the run and the runs below it do; nil sends nothing. The caller
+	// closes it.
+	Telemetry *telemetry.Client
 	// Cloning is called with how far git is when the repository of a workspace is cloned,
 	// before the run begins, and that takes long. Optional.
 	Cloning func(text string)

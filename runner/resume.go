@@ -21,6 +21,7 @@ import (
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/statedir"
+	"agentctl.dev/agentctl/runner/telemetry"
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
@@ -44,6 +45,9 @@ type ResumeOptions struct {
 	Kill       <-chan struct{}
 	Leave      <-chan struct{}
 	Drain      <-chan struct{}
+
+	// Telemetry is that of RunOptions.
+	Telemetry *telemetry.Client
 
 	// Parked is set for a run that waited for a person in a process that still counts:
 	// a question that is asked again keeps the deadline that it had. Default: it gets
@@ -164,7 +168,7 @@ func nothing(err error) error {
 func (o *ResumeOptions) running() *RunOptions {
 	return &RunOptions{
 		State: o.State, Approve: o.Approve, Terminal: o.Terminal, Version: o.Version, Events: o.Events, Children: o.Children, Kill: o.Kill, Leave: o.Leave, Drain: o.Drain, Present: o.Present,
-		Timeout: o.Timeout, Containerd: o.Containerd, disk: o.disk,
+		Timeout: o.Timeout, Containerd: o.Containerd, Telemetry: o.Telemetry, disk: o.disk,
 	}
 }
 
@@ -194,7 +198,7 @@ func (r *run) reopen(ctx context.Context, found journal.Found, seen *view.Run, o
 		return errors.Join(held(err), r.host.Close())
 	}
 	// From here on no other process writes; what was written since is read now.
-	r.exec = execution.New(j, found.ID, found.Dir, r.newID, opts.Events)
+	r.exec = execution.New(j, found.ID, found.Dir, r.newID, r.watch(seen))
 	err = runs.Fold(ctx, found, r.exec.View, r.exec.Recorder.Run())
 	if _, end := journal.DamagedAtEnd(err); end && j.Damage() != nil {
 		err = nil

@@ -31,6 +31,7 @@ import (
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/steps"
+	"agentctl.dev/agentctl/runner/telemetry"
 	"agentctl.dev/agentctl/runner/tool"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -70,6 +71,8 @@ type run struct {
 	damage *journal.CorruptError
 	// repaired is what was wrong with its audit log.
 	repaired trail.Repair
+	// traced makes the spans of the run; nil where none are sent.
+	traced *telemetry.Run
 }
 
 // Run executes what the options name. The error is set only when no run was
@@ -145,12 +148,31 @@ func (r *run) begin(ctx context.Context, p *plan.Plan, ahead *environment.Ahead)
 		return fmt.Errorf("begin the journal of run %s: %w", r.folder.id, err)
 	}
 	r.folder.kept = true
-	r.exec = execution.New(j, r.folder.id, r.folder.dir, r.newID, r.opts.Events)
+	r.exec = execution.New(j, r.folder.id, r.folder.dir, r.newID, r.watch(nil))
 	if err := r.start(ctx, p, files); err != nil {
 		return errors.Join(err, r.exec.Abandon(ctx, r.opts.Kill))
 	}
 	r.connect(environment.Options{Workspace: files, Ahead: ahead})
 	return nil
+}
+
+// watch returns what is called with the events of the run: telemetry first, which never
+// waits, and then who asked for them. Before is a resumed run as it was; nil for a new one.
+func (r *run) watch(before *view.Run) func(event.Event) {
+	o := telemetry.RunOptions{ID: r.folder.id, Call: r.call, Before: before, Redactor: r.redactor.Load}
+	if r.parent != nil {
+		o.Above = r.parent.traced
+	}
+	see := r.opts.Events
+	if r.traced = r.opts.Telemetry.Begin(o); r.traced == nil {
+		return see
+	}
+	return func(e event.Event) {
+		r.traced.Event(e)
+		if see != nil {
+			see(e)
+		}
+	}
 }
 
 // start records the plan and the first event of the run.
@@ -305,6 +327,7 @@ func (r *run) execute(ctx context.Context) (*Outcome, error) {
 		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
 	}
 	unseen, err := r.exec.Finish(ctx, end, r.env, execution.FinishOptions{Evidence: r.judgesEvidence(), Priced: r.plan.Models().Priced(), Kill: r.opts.Kill})
+	r.traced.End()
 	if err != nil {
 		return nil, err
 	}

@@ -217,9 +217,10 @@ func (o *mcpServeOptions) serveTools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ro.Caller = runner.NewCaller()
+	ro.Caller, ro.Telemetry = runner.NewCaller(), o.app.openTelemetry()
 	return o.app.show(ctx, showing{
-		format: display.FormatText, mute: true,
+		telemetry: ro.Telemetry,
+		format:    display.FormatText, mute: true,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			running, stop := stopLater(ctx, ro.Caller)
 			defer stop()
@@ -315,6 +316,8 @@ func (o *mcpServeOptions) serveAgents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ro.Telemetry = o.app.openTelemetry()
+	defer o.app.closeTelemetry(ctx, ro.Telemetry)
 	ctx, signals := watch(ctx, func(int) {})
 	defer signals.stop()
 	server, err := mcpserver.New(mcpserver.Options{

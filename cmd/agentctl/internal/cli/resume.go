@@ -90,11 +90,12 @@ func (o *resumeOptions) runResume(ctx context.Context, word string, set *pflag.F
 	state, ref := src.state, src.id
 	ro := runner.ResumeOptions{
 		Ref: ref, State: state, Approve: o.approve, Timeout: o.timeout, Containerd: o.containerd, Record: o.record.value,
-		Version: readVersion().Version, Terminal: o.app.terminal(),
+		Version: readVersion().Version, Terminal: o.app.terminal(), Telemetry: o.app.openTelemetry(),
 	}
 	leave := make(chan struct{})
 	s := showing{
-		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
+		telemetry: ro.Telemetry,
+		format:    o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			return runner.Resume(ctx, ro)

@@ -172,8 +172,10 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 		return err
 	}
 	leave := make(chan struct{})
+	ro.Telemetry = o.app.openTelemetry()
 	return o.app.show(ctx, showing{
-		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave, receipt: receipt,
+		telemetry: ro.Telemetry,
+		format:    o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave, receipt: receipt,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			ro.Stdin = interruptible{ctx, ro.Stdin}

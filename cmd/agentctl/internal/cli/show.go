@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/telemetry"
 )
 
 // showing is a run that is about to be executed and shown.
@@ -26,6 +27,8 @@ type showing struct {
 	record string
 	// receipt signs a receipt of the run when it has ended; nil: none is wanted.
 	receipt func(ctx context.Context, o *runner.Outcome) error
+	// telemetry is what the run is given; it is closed at the end. nil: nothing is sent.
+	telemetry *telemetry.Client
 	// leave is closed when stdout takes no more events: the run is interrupted, and
 	// can be resumed. nil cancels the run instead.
 	leave chan struct{}
@@ -75,6 +78,7 @@ func (a *app) show(ctx context.Context, s showing) error {
 	// Only output remains. A signal now ends the program at once, so that no user has
 	// to wait for a reader.
 	signals.stop()
+	defer a.closeTelemetry(ctx, s.telemetry)
 	if err != nil {
 		return letGo(ctx, err)
 	}
@@ -134,10 +138,16 @@ func (a *app) showEnd(shown display.Renderer, o *runner.Outcome) error {
 	}
 	err := fmt.Errorf("the output is not read: %d events were not shown", o.Unseen)
 	advice := display.Advice{Hint: "they are in " + o.Journal + "; for the result: " + display.Resume(o.Run.ID, a.state)}
+	briefly(func() { display.Error(a.stderr(), err, advice) })
+	return err
+}
+
+// briefly waits a moment for an output that may take nothing any more.
+func briefly(say func()) {
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		display.Error(a.stderr(), err, advice)
+		say()
 	}()
 	late := time.NewTimer(noticeTime)
 	defer late.Stop()
@@ -145,5 +155,4 @@ func (a *app) showEnd(shown display.Renderer, o *runner.Outcome) error {
 	case <-said:
 	case <-late.C:
 	}
-	return err
 }

@@ -105,3 +105,6 @@ func (v Version) WriteText(s *Screen) error {
 
 // WriteJSON writes the version as an object.
 func (v Version) WriteJSON(s *Screen) error { return writeJSON(s, v) }
+
+// Warning shows something that did not stop a command.
+func Warning(s *Screen, text string) { s.print(s.paint(yellow, "warning:") + " " + Line(text) + "\n") }
