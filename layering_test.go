@@ -217,7 +217,7 @@ var rules = []rule{
 		reason: "language servers are spoken to by one package: runner/tool/diagnose",
 	},
 	{
-		from: []string{"ours"}, notFrom: []string{"./runner/telemetry"}, to: []string{"go.opentelemetry.io/proto/otlp/..."},
+		from: []string{"ours"}, notFrom: []string{"./runner/telemetry/..."}, to: []string{"go.opentelemetry.io/proto/otlp/..."},
 		reason: "what is sent to a collector is made by one package: runner/telemetry",
 	},
 	{

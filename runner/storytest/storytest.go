@@ -30,6 +30,7 @@ func Commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"interrupt": interrupt,
 		"terminal":  terminal,
 		"closed":    closed,
+		"collector": collector,
 	}
 }
 
