@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -69,7 +70,7 @@ func (r *Run) ask(c *call, e event.Event, rule string) {
 		return
 	}
 	c.asked = e.Time
-	c.approval = r.span(tracepb.Span_SPAN_KIND_INTERNAL, attrApproval, r.known(c.tool), e.Call, r.agent.GetSpanId(), e.Time)
+	c.approval = r.span(tracepb.Span_SPAN_KIND_INTERNAL, attrApproval, r.known(c.tool), fmt.Sprint(e.Call, " ", e.Seq), r.agent.GetSpanId(), e.Time)
 	c.approval.Attributes = append(c.approval.Attributes[1:], filled(text(attrToolName, r.known(c.tool)), text(attrCallID, e.Call), text(attrRule, rule))...)
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,11 +71,17 @@ type Client struct {
 	release []func()
 
 	mu     sync.Mutex
-	queue  []*tracepb.Span
-	bytes  int
+	queue  []queued
+	bytes  int           // of the queue
 	wake   chan struct{} // holds a token when a batch is full
 	spans  tally
 	points tally
+}
+
+// queued is a span that waits.
+type queued struct {
+	span *tracepb.Span
+	size int
 }
 
 // tally is what became of what was to be sent.
@@ -179,7 +186,7 @@ func (c *Client) offer(s *tracepb.Span, size int) {
 		c.spans.err = errFull
 		return
 	}
-	c.queue = append(c.queue, s)
+	c.queue = append(c.queue, queued{s, size})
 	if c.bytes += size; len(c.queue) >= maxBatch {
 		select {
 		case c.wake <- struct{}{}:
@@ -193,9 +200,13 @@ func (c *Client) take() []*tracepb.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(len(c.queue), maxBatch)
-	batch := c.queue[:n:n]
-	if c.queue = c.queue[n:]; len(c.queue) == 0 {
-		c.queue, c.bytes = nil, 0
+	batch := make([]*tracepb.Span, n)
+	for i, q := range c.queue[:n] {
+		batch[i] = q.span
+		c.bytes -= q.size
+	}
+	if c.queue = slices.Delete(c.queue, 0, n); len(c.queue) == 0 {
+		c.queue = nil
 	}
 	return batch
 }

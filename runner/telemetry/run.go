@@ -87,7 +87,7 @@ func (c *Client) Begin(o RunOptions) *Run {
 		r.content = &content{redactor: redactor}
 	}
 	if v := o.Before; v != nil {
-		r.started = &v.Started
+		r.started, r.attempt = &v.Started, max(v.Attempt, 1)+1
 		r.knows(v.Started.Tools)
 		for _, d := range v.Described {
 			r.knows(d.Functions)
@@ -95,7 +95,7 @@ func (c *Client) Begin(o RunOptions) *Run {
 	}
 	switch from := c.settings.parent; {
 	case o.Above != nil:
-		r.trace, r.state, r.above = o.Above.trace, o.Above.state, o.Above.spanOf(o.Call)
+		r.trace, r.state, r.above = o.Above.trace, o.Above.state, o.Above.spanID(opExecuteTool, o.Call)
 	case from.trace != nil:
 		r.trace, r.state, r.above = from.trace, from.state, from.span
 	default: // the same one after a resume
@@ -111,26 +111,21 @@ func (r *Run) knows(tools []string) {
 	}
 }
 
-// spanOf is the id of the span of a call that runs, or of the run where it does not.
-func (r *Run) spanOf(id string) []byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if c := r.calls[id]; c != nil && c.span != nil {
-		return c.span.GetSpanId()
-	}
-	return r.agent.GetSpanId()
+// spanID is the id of a span. It follows from what the span is about, so that a run below a
+// call knows it before the event of the call has come here.
+func (r *Run) spanID(operation, about string) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", r.id, r.attempt, operation, about))
+	return sum[:8]
 }
 
-// span begins a span. Its id follows from what it is about, so that the spans of a run are
-// the same whenever they are made.
+// span begins a span.
 func (r *Run) span(kind tracepb.Span_SpanKind, operation, object, about string, above []byte, at time.Time) *tracepb.Span {
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s %d %s %s", r.id, r.attempt, operation, about)))
 	name := operation
 	if object != "" {
 		name += " " + object
 	}
 	return &tracepb.Span{
-		TraceId: r.trace, SpanId: sum[:8], ParentSpanId: above, TraceState: r.state, Flags: 1, Name: name, Kind: kind, StartTimeUnixNano: nanos(at),
+		TraceId: r.trace, SpanId: r.spanID(operation, about), ParentSpanId: above, TraceState: r.state, Flags: 1, Name: name, Kind: kind, StartTimeUnixNano: nanos(at),
 		Attributes: []attribute{text(attrOperation, operation), text(attrConversation, r.id)},
 	}
 }
@@ -170,7 +165,6 @@ func (r *Run) Event(e event.Event) {
 		r.begin(e.Time)
 		r.content.hear("user", part{Type: "text", Content: d.Prompt})
 	case event.RunResumed:
-		r.attempt = d.Attempt
 		r.begin(e.Time)
 	case event.RunFinished:
 		r.finish(e.Time, &d)
