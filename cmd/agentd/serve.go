@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"agentctl.dev/agentctl/runner/control"
 	"agentctl.dev/agentctl/runner/control/embedded"
 	"agentctl.dev/agentctl/runner/runs"
+	"agentctl.dev/agentctl/runner/telemetry"
 )
 
 type serveOptions struct {
@@ -94,17 +96,25 @@ func (a *app) runServe(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
+	traces := telemetry.Open(telemetry.Options{Getenv: withoutCaller(os.Getenv), Version: version()})
+	defer closeTelemetry(traces, log)
 	p, err := control.New(control.Options{
 		Config: server.Loopback(), State: state, Log: log, Limit: o.workers, AllowUnsandboxed: o.unsandboxed, Version: version(),
 		StartedBy: startedBy,
 		Collect:   true, Room: server.Room, Drain: o.drain,
-		Events:  control.Sinks(control.LogSink(log), control.CoreSink(server.Events().Record)),
-		Started: giveBackNow, // half of the memory is garbage of the start
+		Events:    control.Sinks(control.LogSink(log), control.CoreSink(server.Events().Record)),
+		Telemetry: traces,
+		Started:   giveBackNow, // half of the memory is garbage of the start
 	})
 	if err != nil {
 		return errors.Join(err, server.Stop())
 	}
 	plane.Store(p)
+	forget, err := server.Expose(p.Metrics())
+	if err != nil {
+		return errors.Join(err, server.Stop())
+	}
+	defer forget()
 	l, err := mountLive(server, p, state, log, func() bool {
 		if o.selfApproval != nil {
 			return *o.selfApproval

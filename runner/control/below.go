@@ -70,6 +70,7 @@ func (b *below) rests() bool {
 // of the run at the top.
 func (w *Workers) watchBelow(i *item) func(event.Event) {
 	return func(e event.Event) {
+		w.metrics.event(e)
 		i.mu.Lock()
 		changed := i.below.note(e)
 		rests := i.rests()

@@ -29,6 +29,7 @@ import (
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/telemetry"
 )
 
 // Options say which objects are reconciled and how runs are executed.
@@ -61,6 +62,8 @@ type Options struct {
 	StartedBy func(*v1alpha1.Run) string
 	// Events records what happens to objects; nil writes to the log only.
 	Events EventSink
+	// Telemetry is that of runner.RunOptions.
+	Telemetry *telemetry.Client
 	// Started is called once everything is followed. Optional.
 	Started func()
 	// Now is the clock. Default: time.Now.
@@ -115,7 +118,7 @@ func New(o Options) (*Plane, error) {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	workers := NewWorkers(WorkerOptions{
-		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Room: o.Room, Now: o.Now, Policies: presentPolicies(m.GetAPIReader()),
+		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Room: o.Room, Now: o.Now, Policies: presentPolicies(m.GetAPIReader()), Telemetry: o.Telemetry,
 	})
 	base := base{Client: m.GetClient(), live: m.GetAPIReader(), events: o.Events, now: o.Now, shared: workers.shared, startedBy: o.StartedBy}
 	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {

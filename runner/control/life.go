@@ -89,6 +89,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 			ID: i.work.ID, Documents: i.work.Documents, Pins: i.work.Pins, State: w.o.State, Approve: "never", Shared: w.shared,
 			AllowUnsandboxed: w.o.AllowUnsandboxed, Containerd: w.o.Containerd, Version: w.o.Version,
 			Events: w.watch(i, fold), Children: w.watchBelow(i), Leave: i.leave, Drain: i.drain, Present: w.present(i),
+			Telemetry: w.o.Telemetry,
 		})
 	}
 	ctx, begun, done := i.resumeContext()
@@ -101,6 +102,7 @@ func (w *Workers) begin(i *item) (*runner.Outcome, error) {
 	return runner.Resume(ctx, runner.ResumeOptions{
 		Ref: i.work.ID, State: w.o.State, Approve: "never", Containerd: w.o.Containerd, Version: w.o.Version,
 		Events: func(e event.Event) { begun(); watch(e) }, Children: w.watchBelow(i), Leave: i.leave, Drain: i.drain, Parked: i.status != nil, Present: w.present(i),
+		Telemetry: w.o.Telemetry,
 	})
 }
 
@@ -137,6 +139,7 @@ func (w *Workers) begun(id string) bool {
 // watch folds the events of a run, and notifies of those that change its status.
 func (w *Workers) watch(i *item, v *view.Run) func(event.Event) {
 	return func(e event.Event) {
+		w.metrics.event(e)
 		i.mu.Lock()
 		if err := v.Apply(e); err != nil {
 			w.o.Log.Warn("an event of a run does not fit", "run", i.work.ID, "error", err)

@@ -13,6 +13,7 @@ import (
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/runs"
+	"agentctl.dev/agentctl/runner/telemetry"
 )
 
 // WorkerOptions say how runs are executed in this process.
@@ -30,6 +31,8 @@ type WorkerOptions struct {
 	Policies func(ctx context.Context, namespace, agent string, names []string) ([]*v1alpha1.Policy, error)
 	// Room returns why no run is begun at present, or nil. Optional.
 	Room func() error
+	// Telemetry is that of runner.RunOptions.
+	Telemetry *telemetry.Client
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -37,8 +40,9 @@ type WorkerOptions struct {
 // Workers are the Executor of this process. The journal of a run is authoritative: it
 // shows whether the run has begun, and its lock whether another process executes it.
 type Workers struct {
-	o      WorkerOptions
-	shared *runner.Shared
+	o       WorkerOptions
+	shared  *runner.Shared
+	metrics *metrics
 
 	following sync.Mutex
 	changed   []func(namespace, name string)
@@ -75,7 +79,7 @@ func NewWorkers(o WorkerOptions) *Workers {
 	if o.Room == nil {
 		o.Room = func() error { return nil }
 	}
-	return &Workers{o: o, shared: &runner.Shared{}, heard: func(string, string) {}, items: map[string]*item{}}
+	return &Workers{o: o, shared: &runner.Shared{}, metrics: newMetrics(), heard: func(string, string) {}, items: map[string]*item{}}
 }
 
 // Follow implements Executor.

@@ -3,6 +3,8 @@ package embedded
 import (
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 func TestAnIdentityLearnsWhoItIsAndWhatItMayDo(t *testing.T) {
@@ -44,7 +46,21 @@ func TestMetricsAndTheVersionAreServed(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
 	c := newCaller(t, s)
-	if code, text := c.do("GET", "/metrics", token(t, s, "metrics-viewer", RoleViewer), nil, nil); code != 200 || !strings.Contains(text, "apiserver_request_total") {
+	ours := prometheus.NewGauge(prometheus.GaugeOpts{Name: "agentctl_exposed", Help: "A test."})
+	forget, err := s.Expose(ours)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		forget()
+		if _, text := c.do("GET", "/metrics", token(t, s, "metrics-after", RoleViewer), nil, nil); strings.Contains(text, "agentctl_exposed") {
+			t.Error("it is still there")
+		}
+	}()
+	if _, err := s.Expose(ours); err == nil {
+		t.Error("metrics were added twice")
+	}
+	if code, text := c.do("GET", "/metrics", token(t, s, "metrics-viewer", RoleViewer), nil, nil); code != 200 || !strings.Contains(text, "apiserver_request_total") || !strings.Contains(text, "\nagentctl_exposed 0\n") {
 		t.Errorf("got %d, %d bytes", code, len(text))
 	}
 	if code, _ := c.do("GET", "/metrics", token(t, s, "metrics-worker", RoleWorker, "default/one"), nil, nil); code != 403 {
