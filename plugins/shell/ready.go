@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,7 +75,7 @@ func (b *bash) prepareNext(dir string) {
 	if err != nil {
 		return
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	pair, err := socketpair()
 	if err != nil {
 		return
 	}
@@ -93,6 +94,18 @@ func (b *bash) prepareNext(dir string) {
 		return
 	}
 	b.next = r
+}
+
+// socketpair makes two connected sockets that no program inherits. Only Linux can make them
+// so at once; elsewhere no program is started meanwhile.
+func socketpair() (pair [2]int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0); err == nil {
+		unix.CloseOnExec(pair[0])
+		unix.CloseOnExec(pair[1])
+	}
+	return pair, err
 }
 
 // bindable returns what a shell needs to be bound when its command comes: rules for a call
