@@ -1,6 +1,6 @@
 # Targets only; what they do is in .ci/.
 .DEFAULT_GOAL := help
-.PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench bench-policy demo
+.PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench bench-policy demo release
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -59,3 +59,6 @@ bench-policy: ## measure decisions on the corpora of shell commands in CORPORA
 demo: ## run an agent that obeys a hostile text
 	.ci/build agentctl agentctl-tools agentctl-sandbox agentctl-entry
 	bin/agentctl run -f manifests/hostile --allow-unsandboxed
+
+release: ## build the release VERSION of the commit that is checked out into dist/
+	.ci/release "$(VERSION)" $(RELEASEFLAGS)

@@ -586,7 +586,7 @@ func everyFile(t *testing.T) []string {
 			return fmt.Errorf("walk %s: %w", p, err)
 		}
 		name := d.Name()
-		if d.IsDir() && p != "." && (p == "bin" || (strings.HasPrefix(name, ".") && p != ".ci")) {
+		if d.IsDir() && p != "." && (p == "bin" || p == "dist" || (strings.HasPrefix(name, ".") && p != ".ci")) {
 			return filepath.SkipDir
 		}
 		// What the go command leaves behind is ignored by git too. In a linked
