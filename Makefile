@@ -1,6 +1,6 @@
 # Targets only; what they do is in .ci/.
 .DEFAULT_GOAL := help
-.PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench bench-policy demo release
+.PHONY: help build test test-race cover fuzz lint fmt generate verify tools kube-assets bench bench-policy demo release tidy
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -62,3 +62,6 @@ demo: ## run an agent that obeys a hostile text
 
 release: ## build the release VERSION of the commit that is checked out into dist/
 	.ci/release "$(VERSION)" $(RELEASEFLAGS)
+
+tidy: ## run go mod tidy in every module
+	.ci/tidy

@@ -79,6 +79,7 @@ require (
 )
 
 require (
+	agentctl.dev/agentctl/plugins/sdk v0.1.0
 	cel.dev/expr v0.25.2 // indirect
 	cloud.google.com/go v0.116.0 // indirect
 	cloud.google.com/go/auth v0.18.2 // indirect

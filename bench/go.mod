@@ -13,6 +13,7 @@ require (
 )
 
 require (
+	agentctl.dev/agentctl/plugins/sdk v0.1.0 // indirect
 	cel.dev/expr v0.25.2 // indirect
 	github.com/Microsoft/go-winio v0.6.3-0.20251027160822-ad3df93bed29 // indirect
 	github.com/Microsoft/hcsshim v0.15.0-rc.1 // indirect
@@ -133,3 +134,5 @@ require (
 )
 
 replace agentctl.dev/agentctl => ../
+
+replace agentctl.dev/agentctl/plugins/sdk => ../plugins/sdk

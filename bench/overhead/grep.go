@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/plugins/host"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 )
 
 const (

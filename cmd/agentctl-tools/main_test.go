@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/plugins/host"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 )
 
 // TestMain makes the test's own binary the program: whoever shakes hands with

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 )
 
 // TestTheProgramIsSmall: it is started with every run. The test's own binary

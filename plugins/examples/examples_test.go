@@ -19,8 +19,8 @@ import (
 
 	"agentctl.dev/agentctl/plugins/examples"
 	"agentctl.dev/agentctl/plugins/host/conformance"
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
+	"agentctl.dev/agentctl/plugins/sdktest"
 )
 
 // write puts a project into a new folder.
@@ -194,13 +194,13 @@ for (const [want, schema, value] of JSON.parse(require('fs').readFileSync(0))) {
 // The copies of the protocol in the examples are what their programs speak.
 func TestProtocolOfTheExamplesIsTheOne(t *testing.T) {
 	t.Parallel()
-	want, err := os.ReadFile("../internal/toolpb/tool.proto")
+	want, err := os.ReadFile("../sdk/toolpb/tool.proto")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"python/tool.proto", "node/tool.proto"} {
 		if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not plugins/internal/toolpb/tool.proto (%v): run make generate", name, err)
+			t.Errorf("%s is not plugins/sdk/toolpb/tool.proto (%v): run make generate", name, err)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // Question is what a call asks a person. All of it is a program's text, cleaned

@@ -1,6 +1,6 @@
 package host
 
-import "agentctl.dev/agentctl/plugins/internal/toolpb"
+import "agentctl.dev/agentctl/plugins/sdk/toolpb"
 
 // Binding bounds a call to what it was found to do when it was judged: what it may change,
 // which programs it may start, and whether it may open connections. In the folders of

@@ -12,7 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // CallRequest is one call of a tool.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // maxLine bounds the handshake line; a socket's path has at most 107 bytes.

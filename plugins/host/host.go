@@ -21,7 +21,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // Options say how to start a program.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // informed is what a call says of itself while it runs.

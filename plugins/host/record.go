@@ -1,6 +1,6 @@
 package host
 
-import "agentctl.dev/agentctl/plugins/internal/toolpb"
+import "agentctl.dev/agentctl/plugins/sdk/toolpb"
 
 // Record is what a call did, as its program claims.
 type Record struct {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // Bounds of the progress of one call. All of it is written to the journal: without

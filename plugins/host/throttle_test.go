@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 func TestProgressHasABoundAndTheLastStateIsShown(t *testing.T) {

@@ -1,6 +1,6 @@
 package host
 
-import "agentctl.dev/agentctl/plugins/internal/toolpb"
+import "agentctl.dev/agentctl/plugins/sdk/toolpb"
 
 // Variable is a secret: a call is given it, or its result supplies it for later calls.
 type Variable struct{ Name, Value string }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 func TestAVariableIsPrintedWithoutItsValue(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // ErrNobody is the error of a question that cannot be answered: no person is there, none may be asked, or the

@@ -1,6 +1,6 @@
 package sdk
 
-import "agentctl.dev/agentctl/plugins/internal/toolpb"
+import "agentctl.dev/agentctl/plugins/sdk/toolpb"
 
 // Binding bounds a call to what it was found to do when it was judged. It may read
 // whatever the program may read.

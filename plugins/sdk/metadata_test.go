@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 func TestMetadataIsAnObjectAndTheNewestIsShown(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // OutsidePath is a file or folder outside the workspace that a call may use. It

@@ -1,6 +1,6 @@
 package sdk
 
-import "agentctl.dev/agentctl/plugins/internal/toolpb"
+import "agentctl.dev/agentctl/plugins/sdk/toolpb"
 
 // Record is what a call did, as the program that carried it out has observed it. A program
 // that observes nothing leaves the record of its results nil.

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // lonely is how long a program waits for a caller before it ends: the socket file is

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // output passes on what a tool writes, up to a limit. Without a sink it keeps it.

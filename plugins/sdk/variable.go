@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"os"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // Variable is a secret that a result supplies for later calls of other tools, such as the

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 func TestVariablesComeWithACallAndGoWithItsResult(t *testing.T) {

@@ -3,15 +3,18 @@ package pluginkit
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/plugins/examples"
+	"agentctl.dev/agentctl/plugins/sdk"
 )
 
 // Languages lists the languages in which Init begins a tool.
@@ -26,8 +29,8 @@ type InitOptions struct {
 	// Dir is the folder to write; default one of the tool's name. It must not hold
 	// anything yet.
 	Dir string
-	// SDK is a folder with this module's source, for a Go tool: where no released
-	// version of it can be had. Optional.
+	// SDK is a clone of agentctl's source whose SDK a tool in Go uses, instead of the one
+	// that this program carries. Optional.
 	SDK string
 }
 
@@ -46,11 +49,11 @@ func Init(o InitOptions) ([]string, error) {
 		return nil, reason.Usagef("%w", err)
 	}
 	if o.Language == "go" {
-		mod, err := goMod(o.Name, o.SDK)
+		mod, err := goModule(o.Name, o.SDK)
 		if err != nil {
 			return nil, err
 		}
-		project = append(project, examples.File{Path: "go.mod", Text: mod})
+		project = append(project, mod...)
 	} else if o.SDK != "" {
 		return nil, reason.Usagef("only a tool in Go is built with the SDK's source")
 	}
@@ -77,7 +80,10 @@ func writeProject(dir string, project []examples.File) ([]string, error) {
 		if f.Program {
 			mode = 0o755
 		}
-		path := filepath.Join(dir, f.Path)
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, fmt.Errorf("begin a tool: %w", err)
+		}
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if err != nil {
 			return nil, fmt.Errorf("begin a tool: %w", err)
@@ -91,45 +97,80 @@ func writeProject(dir string, project []examples.File) ([]string, error) {
 	return paths, nil
 }
 
-// module is the path under which the SDK is found.
-const module = "agentctl.dev/agentctl"
+// module is the module of the SDK.
+const module = "agentctl.dev/agentctl/plugins/sdk"
 
-// goMod is the go.mod of a tool in Go.
-func goMod(name, sdk string) ([]byte, error) {
-	if sdk == "" {
-		version := sdkVersion()
-		if version == "" {
-			return nil, reason.Usagef("this build of agentctl has no released SDK").WithHint("name a clone of its source with --sdk FOLDER")
-		}
-		return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s %s\n", name, module, version), nil
-	}
-	folder, err := filepath.Abs(sdk)
+// sdkFolder is where the source of the SDK is in a tool's folder.
+const sdkFolder = "sdk"
+
+// goModule makes a tool in Go a module: with the SDK of this program in a folder of its own, or
+// with that of a clone.
+func goModule(name, clone string) ([]examples.File, error) {
+	sums, err := sdk.Source.ReadFile("go.sum")
 	if err != nil {
-		return nil, reason.Usagef("--sdk %s: %w", sdk, err)
+		return nil, fmt.Errorf("read the SDK: %w", err)
 	}
-	if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.HasPrefix(string(text), "module "+module+"\n") {
-		return nil, reason.Usagef("%s does not hold the source of %s", sdk, module).WithHint("--sdk names a clone of it")
+	folder := "./" + sdkFolder
+	if clone != "" {
+		if folder, err = cloned(clone); err != nil {
+			return nil, err
+		}
 	}
-	return fmt.Appendf(nil, "module %s\n\ngo 1.26\n\nrequire %s v0.0.0\n\nreplace %s => %q\n", name, module, module, folder), nil
+	mod, err := goMod(name, folder)
+	if err != nil {
+		return nil, err
+	}
+	project := []examples.File{{Path: "go.mod", Text: mod}, {Path: "go.sum", Text: sums}}
+	if clone != "" {
+		return project, nil
+	}
+	err = fs.WalkDir(sdk.Source, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(p, "_test.go") {
+			return err
+		}
+		text, err := sdk.Source.ReadFile(p)
+		project = append(project, examples.File{Path: path.Join(sdkFolder, p), Text: text})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the SDK: %w", err)
+	}
+	return project, nil
 }
 
-// sdkVersion is the released version of the module this program was built from,
-// or "".
-func sdkVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
+// cloned is the folder of the SDK in a clone of agentctl.
+func cloned(clone string) (string, error) {
+	folder, err := filepath.Abs(filepath.Join(clone, "plugins", "sdk"))
+	if err != nil {
+		return "", reason.Usagef("--sdk %s: %w", clone, err)
 	}
-	version := info.Main.Version
-	if info.Main.Path != module {
-		for _, d := range info.Deps {
-			if d.Path == module {
-				version = d.Version
-			}
+	if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err != nil || !strings.HasPrefix(string(text), "module "+module+"\n") {
+		return "", reason.Usagef("%s does not hold the source of %s", clone, module).WithHint("--sdk names a clone of agentctl")
+	}
+	return folder, nil
+}
+
+// goMod is the go.mod of a tool in Go. It requires what the SDK requires, so that the tool is
+// built as it is.
+func goMod(name, folder string) ([]byte, error) {
+	text, err := sdk.Source.ReadFile("go.mod")
+	if err != nil {
+		return nil, fmt.Errorf("read the SDK: %w", err)
+	}
+	_, requires, _ := strings.Cut(string(text), "require (")
+	var needed strings.Builder
+	for line := range strings.Lines(requires) {
+		if words := strings.Fields(line); len(words) >= 2 && strings.HasPrefix(words[1], "v") {
+			fmt.Fprintf(&needed, "\t%s %s // indirect\n", words[0], words[1])
 		}
 	}
-	if !strings.HasPrefix(version, "v") || strings.HasPrefix(version, "v0.0.0-") || strings.Contains(version, "+") {
-		return "" // built from a clone: the version is not published
+	return fmt.Appendf(nil, "module %s\n\ngo 1.26.0\n\nrequire %s v0.0.0\n\nrequire (\n%s)\n\nreplace %s => %s\n", name, module, needed.String(), module, moduleFolder(folder)), nil
+}
+
+// moduleFolder is a path as go.mod has it.
+func moduleFolder(folder string) string {
+	if strings.ContainsAny(folder, " \t\"'`,()[]") {
+		return strconv.Quote(folder)
 	}
-	return version
+	return folder
 }

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 

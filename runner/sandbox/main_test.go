@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"agentctl.dev/agentctl/plugins/sdk"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/plugins/host"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 )
 
 func program(t testing.TB, l *Launcher) sdktest.Program {

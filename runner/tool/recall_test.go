@@ -15,7 +15,7 @@ import (
 	"agentctl.dev/agentctl/plugins/files"
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/plugins/sdk"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 	"agentctl.dev/agentctl/runner/sandbox"
 )
 

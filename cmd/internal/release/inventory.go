@@ -65,12 +65,15 @@ func (o *Options) inventory(src *source, built []binary, file string) error {
 			Type: "application", Ref: ref, Name: b.Name, Version: o.Version, Hashes: []hash{{"SHA-256", b.SHA256}},
 			Properties: []property{{"agentctl:platform", b.Platform.String()}},
 		})
-		needs := []string{module(modules, &debug.Module{Path: "std", Version: b.Info.GoVersion})}
+		needs := []string{library(modules, &debug.Module{Path: "std", Version: b.Info.GoVersion})}
 		for _, m := range b.Info.Deps {
 			if m.Replace != nil {
 				m = m.Replace
 			}
-			needs = append(needs, module(modules, m))
+			if m.Path == sdkModule { // built from the same commit, of which the go command knows no version
+				m = &debug.Module{Path: m.Path, Version: o.Version}
+			}
+			needs = append(needs, library(modules, m))
 		}
 		slices.Sort(needs)
 		d.Dependencies, all = append(d.Dependencies, dependency{ref, needs}), append(all, ref)
@@ -86,8 +89,8 @@ func (o *Options) inventory(src *source, built []binary, file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// module notes a module and returns its reference.
-func module(modules map[string]component, m *debug.Module) string {
+// library notes a module and returns its reference.
+func library(modules map[string]component, m *debug.Module) string {
 	ref := "pkg:golang/" + m.Path + "@" + m.Version
 	if _, known := modules[ref]; !known {
 		c := component{Type: "library", Ref: ref, Name: m.Path, Version: m.Version, PURL: ref}

@@ -56,6 +56,9 @@ func Build(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := o.checkRequired(src); err != nil {
+		return err
+	}
 	fmt.Fprintf(o.Log, "building %s from commit %s\n", o.Version, src.Commit)
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		return err
@@ -112,6 +115,9 @@ func (o *Options) write(ctx context.Context, src *source, work, out string) erro
 		}
 	}
 	if err := o.image(ctx, src, built, work, filepath.Join(out, "agentctl-image.tar")); err != nil {
+		return err
+	}
+	if err := o.modules(src, filepath.Join(out, "modules")); err != nil {
 		return err
 	}
 	if err := o.inventory(src, built, filepath.Join(out, o.name()+".cdx.json")); err != nil {

@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
@@ -19,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -76,10 +78,15 @@ func options(repository, out string) Options {
 	}
 }
 
+var required = regexp.MustCompile(regexp.QuoteMeta(sdkModule) + ` v\S*`)
+
 // makeRepository makes a repository with what agentctl-entry is built from, as it is here.
 func makeRepository(dir string) error {
 	const root = "../../.."
-	parts := []string{"go.mod", "go.sum", "LICENSE", "README.md", "CHANGELOG.md", "cmd/agentctl-entry", "runner/sandbox/container/entry", "runner/sandbox/initsignal"}
+	parts := []string{
+		"go.mod", "go.sum", "LICENSE", "README.md", "CHANGELOG.md", "cmd/agentctl-entry", "runner/sandbox/container/entry", "runner/sandbox/initsignal",
+		"plugins/sdk", "plugins/examples/go",
+	}
 	for _, part := range parts {
 		err := filepath.WalkDir(filepath.Join(root, part), func(p string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
@@ -93,6 +100,9 @@ func makeRepository(dir string) error {
 			if err != nil {
 				return err
 			}
+			if name == "go.mod" {
+				text = required.ReplaceAll(text, []byte(sdkModule+" "+version))
+			}
 			if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
 				return err
 			}
@@ -101,6 +111,9 @@ func makeRepository(dir string) error {
 		if err != nil {
 			return err
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.work"), []byte("go 1.26.8\n\nuse (\n\t.\n\t./plugins/sdk\n)\n"), 0o644); err != nil {
+		return err
 	}
 	for _, args := range [][]string{{"init", "--quiet"}, {"add", "."}, {"commit", "--quiet", "-m", "all"}} {
 		cmd := exec.Command("git", args...)
@@ -162,8 +175,8 @@ func TestOneCommitGivesTheSameBytes(t *testing.T) {
 			t.Errorf("%s differs: %d bytes and %d bytes", name, len(want[name]), len(got[name]))
 		}
 	}
-	if len(want) != len(got) || len(want) != 7 {
-		t.Errorf("%d files and %d files, want 7", len(want), len(got))
+	if len(want) != len(got) || len(want) != 15 {
+		t.Errorf("%d files and %d files, want 15", len(want), len(got))
 	}
 }
 
@@ -219,6 +232,11 @@ func TestChecksumsNameEveryFileBeforeThem(t *testing.T) {
 		}
 	}
 	want := []string{"agentctl-image.tar", "agentctl_v0.9.1.cdx.json", "agentctl_v0.9.1_linux_amd64.tar.gz", "agentctl_v0.9.1_linux_arm64.tar.gz", "install.sh"}
+	for _, m := range []string{"agentctl.dev/agentctl/@v/", "agentctl.dev/agentctl/plugins/sdk/@v/"} {
+		for _, end := range []string{"list", "v0.9.1.info", "v0.9.1.mod", "v0.9.1.zip"} {
+			want = append(want, "modules/"+m+end)
+		}
+	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Error(diff)
 	}
@@ -397,6 +415,39 @@ func TestImageHasBothArchitectures(t *testing.T) {
 	}
 }
 
+// What the release has of the modules is enough for go install, in a clean GOPATH and without
+// go.work. The modules of others come from the cache of this machine.
+func TestGoInstallBuildsFromTheModules(t *testing.T) {
+	f := released(t)
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	env := append(os.Environ(), "GOPATH="+home, "GOMODCACHE="+filepath.Join(home, "mod"), "GOBIN="+filepath.Join(home, "bin"), "GOWORK=off", "GOFLAGS=-trimpath -modcacherw",
+		"GOPROXY=file://"+f.dir+"/modules,file://"+strings.TrimSpace(string(cache))+"/cache/download", "GOSUMDB=off")
+	for _, program := range []string{"cmd/agentctl-entry", "plugins/examples/go/wordcount"} {
+		cmd := exec.CommandContext(t.Context(), "go", "install", rootModule+"/"+program+"@"+version)
+		cmd.Dir, cmd.Env = home, env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	info, err := buildinfo.ReadFile(filepath.Join(home, "bin", "wordcount"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sdk string
+	for _, m := range info.Deps {
+		if m.Path == sdkModule {
+			sdk = m.Version
+		}
+	}
+	if info.Main.Version != version || sdk != version {
+		t.Errorf("built from %s with the SDK %s, want %s of both", info.Main.Version, sdk, version)
+	}
+}
+
 func TestAReleaseIsRefused(t *testing.T) {
 	f := released(t)
 	foreign := t.TempDir()
@@ -422,6 +473,7 @@ func TestAReleaseIsRefused(t *testing.T) {
 		"build data":     {"it is part of no module version", func(o *Options) { o.Version = "v0.9.1+x" }, "semantic version"},
 		"foreign folder": {"what is written replaces the folder", func(o *Options) { o.Out = foreign }, "not of a release"},
 		"no repository":  {"what is built is a commit", func(o *Options) { o.Source = t.TempDir() }, "find the commit"},
+		"another SDK":    {"go install would build other bytes", func(o *Options) { o.Version = "v0.9.2" }, "go mod edit -require=agentctl.dev/agentctl/plugins/sdk@v0.9.2"},
 		"moved tag":      {"a version is one commit", func(o *Options) { o.Source = tagged }, "tag v0.9.1 is at commit"},
 	} {
 		t.Run(name, func(t *testing.T) {

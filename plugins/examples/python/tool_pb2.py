@@ -13,14 +13,14 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\ntool.proto\x12\x10\x61gentctl.tool.v1\"\x11\n\x0f\x44\x65scribeRequest\"=\n\x10\x44\x65scribeResponse\x12)\n\x05tools\x18\x01 \x03(\x0b\x32\x1a.agentctl.tool.v1.ToolInfo\"F\n\x08ToolInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x17\n\x0fparameters_json\x18\x03 \x01(\x0c\"\x83\x03\n\x0b\x43\x61llRequest\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0b\n\x03run\x18\x04 \x01(\t\x12\r\n\x05\x61gent\x18\x05 \x01(\t\x12\x0f\n\x07session\x18\x06 \x01(\t\x12\x0f\n\x07message\x18\x07 \x01(\t\x12\x11\n\tworkspace\x18\x08 \x01(\t\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\t \x01(\x03\x12\x18\n\x10max_output_bytes\x18\n \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x0b \x01(\t\x12\x0e\n\x06ticket\x18\x0c \x01(\x04\x12\x0e\n\x06hidden\x18\r \x03(\t\x12.\n\x07outside\x18\x0e \x03(\x0b\x32\x1d.agentctl.tool.v1.OutsidePath\x12-\n\tvariables\x18\x0f \x03(\x0b\x32\x1a.agentctl.tool.v1.Variable\x12*\n\x07\x62inding\x18\x10 \x01(\x0b\x32\x19.agentctl.tool.v1.Binding\"i\n\x07\x42inding\x12*\n\x05paths\x18\x01 \x03(\x0b\x32\x1b.agentctl.tool.v1.BoundPath\x12\x10\n\x08programs\x18\x02 \x03(\t\x12\x0f\n\x07network\x18\x03 \x01(\x08\x12\x0f\n\x07scratch\x18\x04 \x03(\t\"4\n\tBoundPath\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\n\n\x02op\x18\x02 \x01(\t\x12\r\n\x05links\x18\x03 \x01(\x05\"\'\n\x08Variable\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\";\n\x0bOutsidePath\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x10\n\x08writable\x18\x03 \x01(\x08\"\x1f\n\rCancelRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\"\x10\n\x0e\x43\x61ncelResponse\"Z\n\rRecallRequest\x12\x0b\n\x03run\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\x12)\n\x07\x61nswers\x18\x03 \x03(\x0b\x32\x18.agentctl.tool.v1.Answer\"-\n\x06\x41nswer\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x15\n\rmetadata_json\x18\x02 \x01(\x0c\"\x10\n\x0eRecallResponse\"`\n\rAnswerRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\x04\x12\x0f\n\x07refusal\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x14\n\x0chistory_json\x18\x05 \x01(\x0c\"\x10\n\x0e\x41nswerResponse\"\xc2\x01\n\tCallEvent\x12.\n\x08progress\x18\x01 \x01(\x0b\x32\x1a.agentctl.tool.v1.ProgressH\x00\x12*\n\x06output\x18\x02 \x01(\x0b\x32\x18.agentctl.tool.v1.OutputH\x00\x12*\n\x06result\x18\x03 \x01(\x0b\x32\x18.agentctl.tool.v1.ResultH\x00\x12$\n\x03\x61sk\x18\x04 \x01(\x0b\x32\x15.agentctl.tool.v1.AskH\x00\x42\x07\n\x05\x65vent\"{\n\x03\x41sk\x12\n\n\x02id\x18\x01 \x01(\x04\x12.\n\x08question\x18\x02 \x01(\x0b\x32\x1a.agentctl.tool.v1.QuestionH\x00\x12\x30\n\x07history\x18\x03 \x01(\x0b\x32\x1d.agentctl.tool.v1.HistoryWishH\x00\x42\x06\n\x04wish\")\n\x08Question\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0f\n\x07options\x18\x02 \x03(\t\"\x1b\n\x0bHistoryWish\x12\x0c\n\x04most\x18\x01 \x01(\x05\">\n\x08Progress\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x15\n\rmetadata_json\x18\x03 \x01(\x0c\"\x17\n\x06Output\x12\r\n\x05\x63hunk\x18\x01 \x01(\x0c\"\xc2\x02\n\x06Result\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08is_error\x18\x02 \x01(\x08\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x16\n\texit_code\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x05 \x01(\t\x12\r\n\x05title\x18\x06 \x01(\t\x12\x15\n\rmetadata_json\x18\x07 \x01(\x0c\x12\x0e\n\x06writes\x18\x08 \x01(\x08\x12\x15\n\rdropped_bytes\x18\t \x01(\x03\x12\x31\n\x0b\x61ttachments\x18\n \x03(\x0b\x32\x1c.agentctl.tool.v1.Attachment\x12%\n\x05parts\x18\x0b \x03(\x0b\x32\x16.agentctl.tool.v1.Part\x12-\n\tvariables\x18\x0c \x03(\x0b\x32\x1a.agentctl.tool.v1.VariableB\x0c\n\n_exit_code\"\'\n\x04Part\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x11\n\tdata_json\x18\x02 \x01(\x0c\"6\n\nAttachment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x32\x86\x03\n\x04Tool\x12Q\n\x08\x44\x65scribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12\x44\n\x04\x43\x61ll\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n\x06\x43\x61ncel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponse\x12K\n\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponse\x12K\n\x06\x41nswer\x12\x1f.agentctl.tool.v1.AnswerRequest\x1a .agentctl.tool.v1.AnswerResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\ntool.proto\x12\x10\x61gentctl.tool.v1\"\x11\n\x0f\x44\x65scribeRequest\"=\n\x10\x44\x65scribeResponse\x12)\n\x05tools\x18\x01 \x03(\x0b\x32\x1a.agentctl.tool.v1.ToolInfo\"F\n\x08ToolInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x17\n\x0fparameters_json\x18\x03 \x01(\x0c\"\x9c\x03\n\x0b\x43\x61llRequest\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x11\n\targs_json\x18\x02 \x01(\x0c\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0b\n\x03run\x18\x04 \x01(\t\x12\r\n\x05\x61gent\x18\x05 \x01(\t\x12\x0f\n\x07session\x18\x06 \x01(\t\x12\x0f\n\x07message\x18\x07 \x01(\t\x12\x11\n\tworkspace\x18\x08 \x01(\t\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\t \x01(\x03\x12\x18\n\x10max_output_bytes\x18\n \x01(\x03\x12\x17\n\x0fidempotency_key\x18\x0b \x01(\t\x12\x0e\n\x06ticket\x18\x0c \x01(\x04\x12\x0e\n\x06hidden\x18\r \x03(\t\x12.\n\x07outside\x18\x0e \x03(\x0b\x32\x1d.agentctl.tool.v1.OutsidePath\x12-\n\tvariables\x18\x0f \x03(\x0b\x32\x1a.agentctl.tool.v1.Variable\x12*\n\x07\x62inding\x18\x10 \x01(\x0b\x32\x19.agentctl.tool.v1.Binding\x12\x17\n\x0frecord_programs\x18\x11 \x01(\x08\"i\n\x07\x42inding\x12*\n\x05paths\x18\x01 \x03(\x0b\x32\x1b.agentctl.tool.v1.BoundPath\x12\x10\n\x08programs\x18\x02 \x03(\t\x12\x0f\n\x07network\x18\x03 \x01(\x08\x12\x0f\n\x07scratch\x18\x04 \x03(\t\"4\n\tBoundPath\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\n\n\x02op\x18\x02 \x01(\t\x12\r\n\x05links\x18\x03 \x01(\x05\"\'\n\x08Variable\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\";\n\x0bOutsidePath\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x10\n\x08writable\x18\x03 \x01(\x08\"\x1f\n\rCancelRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\"\x10\n\x0e\x43\x61ncelResponse\"Z\n\rRecallRequest\x12\x0b\n\x03run\x18\x01 \x01(\t\x12\x11\n\tworkspace\x18\x02 \x01(\t\x12)\n\x07\x61nswers\x18\x03 \x03(\x0b\x32\x18.agentctl.tool.v1.Answer\"-\n\x06\x41nswer\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x15\n\rmetadata_json\x18\x02 \x01(\x0c\"\x10\n\x0eRecallResponse\"`\n\rAnswerRequest\x12\x0e\n\x06ticket\x18\x01 \x01(\x04\x12\n\n\x02id\x18\x02 \x01(\x04\x12\x0f\n\x07refusal\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x14\n\x0chistory_json\x18\x05 \x01(\x0c\"\x10\n\x0e\x41nswerResponse\"\xc2\x01\n\tCallEvent\x12.\n\x08progress\x18\x01 \x01(\x0b\x32\x1a.agentctl.tool.v1.ProgressH\x00\x12*\n\x06output\x18\x02 \x01(\x0b\x32\x18.agentctl.tool.v1.OutputH\x00\x12*\n\x06result\x18\x03 \x01(\x0b\x32\x18.agentctl.tool.v1.ResultH\x00\x12$\n\x03\x61sk\x18\x04 \x01(\x0b\x32\x15.agentctl.tool.v1.AskH\x00\x42\x07\n\x05\x65vent\"{\n\x03\x41sk\x12\n\n\x02id\x18\x01 \x01(\x04\x12.\n\x08question\x18\x02 \x01(\x0b\x32\x1a.agentctl.tool.v1.QuestionH\x00\x12\x30\n\x07history\x18\x03 \x01(\x0b\x32\x1d.agentctl.tool.v1.HistoryWishH\x00\x42\x06\n\x04wish\")\n\x08Question\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0f\n\x07options\x18\x02 \x03(\t\"\x1b\n\x0bHistoryWish\x12\x0c\n\x04most\x18\x01 \x01(\x05\">\n\x08Progress\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x15\n\rmetadata_json\x18\x03 \x01(\x0c\"\x17\n\x06Output\x12\r\n\x05\x63hunk\x18\x01 \x01(\x0c\"\xec\x02\n\x06Result\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08is_error\x18\x02 \x01(\x08\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x16\n\texit_code\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12\x0e\n\x06signal\x18\x05 \x01(\t\x12\r\n\x05title\x18\x06 \x01(\t\x12\x15\n\rmetadata_json\x18\x07 \x01(\x0c\x12\x0e\n\x06writes\x18\x08 \x01(\x08\x12\x15\n\rdropped_bytes\x18\t \x01(\x03\x12\x31\n\x0b\x61ttachments\x18\n \x03(\x0b\x32\x1c.agentctl.tool.v1.Attachment\x12%\n\x05parts\x18\x0b \x03(\x0b\x32\x16.agentctl.tool.v1.Part\x12-\n\tvariables\x18\x0c \x03(\x0b\x32\x1a.agentctl.tool.v1.Variable\x12(\n\x06record\x18\r \x01(\x0b\x32\x18.agentctl.tool.v1.RecordB\x0c\n\n_exit_code\"\xb2\x01\n\x06Record\x12+\n\x08programs\x18\x01 \x03(\x0b\x32\x19.agentctl.tool.v1.Program\x12)\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x18.agentctl.tool.v1.Change\x12\x13\n\x0b\x63onnections\x18\x03 \x03(\t\x12*\n\x08\x65xceeded\x18\x04 \x03(\x0b\x32\x18.agentctl.tool.v1.Excess\x12\x0f\n\x07omitted\x18\x05 \x01(\x03\"%\n\x07Program\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0c\n\x04\x61rgv\x18\x02 \x03(\t\".\n\x06\x43hange\x12\n\n\x02op\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\n\n\x02to\x18\x03 \x01(\t\"P\n\x06\x45xcess\x12\n\n\x02op\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\n\n\x02to\x18\x03 \x01(\t\x12\x0f\n\x07program\x18\x04 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\"\'\n\x04Part\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x11\n\tdata_json\x18\x02 \x01(\x0c\"6\n\nAttachment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x32\x86\x03\n\x04Tool\x12Q\n\x08\x44\x65scribe\x12!.agentctl.tool.v1.DescribeRequest\x1a\".agentctl.tool.v1.DescribeResponse\x12\x44\n\x04\x43\x61ll\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n\x06\x43\x61ncel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponse\x12K\n\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponse\x12K\n\x06\x41nswer\x12\x1f.agentctl.tool.v1.AnswerRequest\x1a .agentctl.tool.v1.AnswerResponseB1Z/agentctl.dev/agentctl/plugins/sdk/toolpb;toolpbb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tool_pb2', globals())
 if _descriptor._USE_C_DESCRIPTORS == False:
 
   DESCRIPTOR._options = None
-  DESCRIPTOR._serialized_options = b'Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpb'
+  DESCRIPTOR._serialized_options = b'Z/agentctl.dev/agentctl/plugins/sdk/toolpb;toolpb'
   _DESCRIBEREQUEST._serialized_start=32
   _DESCRIBEREQUEST._serialized_end=49
   _DESCRIBERESPONSE._serialized_start=51
@@ -28,47 +28,55 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _TOOLINFO._serialized_start=114
   _TOOLINFO._serialized_end=184
   _CALLREQUEST._serialized_start=187
-  _CALLREQUEST._serialized_end=574
-  _BINDING._serialized_start=576
-  _BINDING._serialized_end=681
-  _BOUNDPATH._serialized_start=683
-  _BOUNDPATH._serialized_end=735
-  _VARIABLE._serialized_start=737
-  _VARIABLE._serialized_end=776
-  _OUTSIDEPATH._serialized_start=778
-  _OUTSIDEPATH._serialized_end=837
-  _CANCELREQUEST._serialized_start=839
-  _CANCELREQUEST._serialized_end=870
-  _CANCELRESPONSE._serialized_start=872
-  _CANCELRESPONSE._serialized_end=888
-  _RECALLREQUEST._serialized_start=890
-  _RECALLREQUEST._serialized_end=980
-  _ANSWER._serialized_start=982
-  _ANSWER._serialized_end=1027
-  _RECALLRESPONSE._serialized_start=1029
-  _RECALLRESPONSE._serialized_end=1045
-  _ANSWERREQUEST._serialized_start=1047
-  _ANSWERREQUEST._serialized_end=1143
-  _ANSWERRESPONSE._serialized_start=1145
-  _ANSWERRESPONSE._serialized_end=1161
-  _CALLEVENT._serialized_start=1164
-  _CALLEVENT._serialized_end=1358
-  _ASK._serialized_start=1360
-  _ASK._serialized_end=1483
-  _QUESTION._serialized_start=1485
-  _QUESTION._serialized_end=1526
-  _HISTORYWISH._serialized_start=1528
-  _HISTORYWISH._serialized_end=1555
-  _PROGRESS._serialized_start=1557
-  _PROGRESS._serialized_end=1619
-  _OUTPUT._serialized_start=1621
-  _OUTPUT._serialized_end=1644
-  _RESULT._serialized_start=1647
-  _RESULT._serialized_end=1969
-  _PART._serialized_start=1971
-  _PART._serialized_end=2010
-  _ATTACHMENT._serialized_start=2012
-  _ATTACHMENT._serialized_end=2066
-  _TOOL._serialized_start=2069
-  _TOOL._serialized_end=2459
+  _CALLREQUEST._serialized_end=599
+  _BINDING._serialized_start=601
+  _BINDING._serialized_end=706
+  _BOUNDPATH._serialized_start=708
+  _BOUNDPATH._serialized_end=760
+  _VARIABLE._serialized_start=762
+  _VARIABLE._serialized_end=801
+  _OUTSIDEPATH._serialized_start=803
+  _OUTSIDEPATH._serialized_end=862
+  _CANCELREQUEST._serialized_start=864
+  _CANCELREQUEST._serialized_end=895
+  _CANCELRESPONSE._serialized_start=897
+  _CANCELRESPONSE._serialized_end=913
+  _RECALLREQUEST._serialized_start=915
+  _RECALLREQUEST._serialized_end=1005
+  _ANSWER._serialized_start=1007
+  _ANSWER._serialized_end=1052
+  _RECALLRESPONSE._serialized_start=1054
+  _RECALLRESPONSE._serialized_end=1070
+  _ANSWERREQUEST._serialized_start=1072
+  _ANSWERREQUEST._serialized_end=1168
+  _ANSWERRESPONSE._serialized_start=1170
+  _ANSWERRESPONSE._serialized_end=1186
+  _CALLEVENT._serialized_start=1189
+  _CALLEVENT._serialized_end=1383
+  _ASK._serialized_start=1385
+  _ASK._serialized_end=1508
+  _QUESTION._serialized_start=1510
+  _QUESTION._serialized_end=1551
+  _HISTORYWISH._serialized_start=1553
+  _HISTORYWISH._serialized_end=1580
+  _PROGRESS._serialized_start=1582
+  _PROGRESS._serialized_end=1644
+  _OUTPUT._serialized_start=1646
+  _OUTPUT._serialized_end=1669
+  _RESULT._serialized_start=1672
+  _RESULT._serialized_end=2036
+  _RECORD._serialized_start=2039
+  _RECORD._serialized_end=2217
+  _PROGRAM._serialized_start=2219
+  _PROGRAM._serialized_end=2256
+  _CHANGE._serialized_start=2258
+  _CHANGE._serialized_end=2304
+  _EXCESS._serialized_start=2306
+  _EXCESS._serialized_end=2386
+  _PART._serialized_start=2388
+  _PART._serialized_end=2427
+  _ATTACHMENT._serialized_start=2429
+  _ATTACHMENT._serialized_end=2483
+  _TOOL._serialized_start=2486
+  _TOOL._serialized_end=2876
 # @@protoc_insertion_point(module_scope)

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // bare is the shortest server that shakes hands.

@@ -19,7 +19,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 
 	"agentctl.dev/agentctl/plugins/host"
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 // Outcome is what came of a check.

@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/plugins/host/conformance"
 	"agentctl.dev/agentctl/plugins/sdk"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 )
 
 // TestMain makes the test's own binary the programs under test.

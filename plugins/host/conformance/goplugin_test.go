@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	"agentctl.dev/agentctl/plugins/host/conformance"
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
+	"agentctl.dev/agentctl/plugins/sdktest"
 )
 
 // foreign is a tool of a program that go-plugin serves, and not the SDK.

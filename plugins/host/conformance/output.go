@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/plugins/host"
-	"agentctl.dev/agentctl/plugins/internal/toolpb"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 )
 
 func bigOutput(ctx context.Context, t *trial) error {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/plugins/host"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 )
 

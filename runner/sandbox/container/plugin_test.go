@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"agentctl.dev/agentctl/plugins/host"
-	"agentctl.dev/agentctl/plugins/sdk/sdktest"
+	"agentctl.dev/agentctl/plugins/sdktest"
 	"agentctl.dev/agentctl/runner/image/reference"
 	"agentctl.dev/agentctl/runner/sandbox/container"
 )

@@ -25,12 +25,13 @@ and a README with the commands to build, call and test it. It counts words until
 you make it do something else.
 
 go, python and node are plugins: one process answers all calls of a run. shell is
-a program that is started for each call.
+a program that is started for each call. A tool in Go comes with the SDK's source in
+the folder sdk; --sdk uses that of a clone of agentctl instead.
 
 Exit code 0: written. 2: the command line is wrong, or the folder is not empty.`,
 		Example: `  agentctl plugin init issues --lang python
   agentctl plugin init issues --lang node --dir tools/issues
-  agentctl plugin init issues --lang go --sdk ~/src/agentctl`,
+  agentctl plugin init issues --lang go`,
 		Args: oneArg("the tool's name"),
 		RunE: func(_ *cobra.Command, args []string) error { return o.runPluginInit(args[0]) },
 	}

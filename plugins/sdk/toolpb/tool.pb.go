@@ -2092,7 +2092,7 @@ const file_tool_proto_rawDesc = "" +
 	"\x04Call\x12\x1d.agentctl.tool.v1.CallRequest\x1a\x1b.agentctl.tool.v1.CallEvent0\x01\x12K\n" +
 	"\x06Cancel\x12\x1f.agentctl.tool.v1.CancelRequest\x1a .agentctl.tool.v1.CancelResponse\x12K\n" +
 	"\x06Recall\x12\x1f.agentctl.tool.v1.RecallRequest\x1a .agentctl.tool.v1.RecallResponse\x12K\n" +
-	"\x06Answer\x12\x1f.agentctl.tool.v1.AnswerRequest\x1a .agentctl.tool.v1.AnswerResponseB6Z4agentctl.dev/agentctl/plugins/internal/toolpb;toolpbb\x06proto3"
+	"\x06Answer\x12\x1f.agentctl.tool.v1.AnswerRequest\x1a .agentctl.tool.v1.AnswerResponseB1Z/agentctl.dev/agentctl/plugins/sdk/toolpb;toolpbb\x06proto3"
 
 var (
 	file_tool_proto_rawDescOnce sync.Once
