@@ -31,6 +31,7 @@ import (
 	"github.com/in-toto/attestation/go/predicates/provenance/v1"
 	attestation "github.com/in-toto/attestation/go/v1"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	"golang.org/x/mod/zip"
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
@@ -489,5 +490,25 @@ func TestAReleaseIsRefused(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(foreign, "mine")); err != nil {
 		t.Error(err)
+	}
+}
+
+// The go command refuses a module with a file that some system cannot have, such as one that
+// is called nul: then nothing of it can be installed.
+func TestTheTreeCanBeAModule(t *testing.T) {
+	const root = "../../.."
+	for path, folder := range map[string]string{rootModule: ".", sdkModule: sdkFolder} {
+		checked, err := zip.CheckDir(filepath.Join(root, folder))
+		if err != nil && checked.SizeError == nil { // what was built here counts, too
+			t.Errorf("%s: %v", path, err)
+		}
+		if len(checked.Valid) < 10 {
+			t.Errorf("%s has %d files", path, len(checked.Valid))
+		}
+		for _, f := range checked.Omitted {
+			if name := filepath.Base(f.Path); strings.HasSuffix(name, ".go") {
+				t.Errorf("%s leaves out %s: %v", path, f.Path, f.Err)
+			}
+		}
 	}
 }
