@@ -9,6 +9,8 @@
 #                      server as the archive.
 #   AGENTCTL_BASE_URL  a mirror: VERSION/FILE is below it. https://, file:// or, with
 #                      AGENTCTL_SHA256, http://
+#   AGENTCTL_CACHE     a folder that keeps the archive. It is used only with AGENTCTL_SHA256,
+#                      with which it is compared each time
 set -eu
 
 # All of it is in a function that the last line calls: half a script does nothing.
@@ -18,6 +20,7 @@ main() {
 	base=${base%/}
 	prefix=${AGENTCTL_PREFIX:-${HOME:?set HOME or AGENTCTL_PREFIX}/.local}
 	pinned=${AGENTCTL_SHA256:-}
+	cache=${AGENTCTL_CACHE:-}
 
 	case $version in
 	v[0-9]*) ;;
@@ -53,14 +56,11 @@ main() {
 	work=$(mktemp -d)
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 1' HUP INT TERM
-	fetch "$base/$version/checksums.txt" "$work/checksums.txt"
-	fetch "$base/$version/$archive" "$work/$archive"
-
-	want=$(awk -v name="$archive" '$2 == name { print $1 }' "$work/checksums.txt")
-	[ -n "$want" ] || die "checksums.txt of $version does not name $archive"
-	got=$(checksum "$work/$archive")
-	[ "$got" = "$want" ] || die "$archive has the checksum $got, checksums.txt names $want: nothing was installed"
-	[ -z "$pinned" ] || [ "$got" = "$pinned" ] || die "$archive has the checksum $got, AGENTCTL_SHA256 is $pinned: nothing was installed"
+	if [ -n "$pinned" ] && [ -n "$cache" ] && [ -f "$cache/$archive" ] && cp "$cache/$archive" "$work" && [ "$(checksum "$work/$archive")" = "$pinned" ]; then
+		echo "$archive is in $cache"
+	else
+		download
+	fi
 
 	tar -xzf "$work/$archive" -C "$work"
 	for part in bin libexec/agentctl; do
@@ -79,6 +79,22 @@ main() {
 	*":$prefix/bin:"*) ;;
 	*) echo "next: export PATH=$prefix/bin:\$PATH" ;;
 	esac
+}
+
+# download fetches the archive and compares it with its checksums.
+download() {
+	fetch "$base/$version/checksums.txt" "$work/checksums.txt"
+	fetch "$base/$version/$archive" "$work/$archive"
+	want=$(awk -v name="$archive" '$2 == name { print $1 }' "$work/checksums.txt")
+	[ -n "$want" ] || die "checksums.txt of $version does not name $archive"
+	got=$(checksum "$work/$archive")
+	[ "$got" = "$want" ] || die "$archive has the checksum $got, checksums.txt names $want: nothing was installed"
+	[ -z "$pinned" ] || [ "$got" = "$pinned" ] || die "$archive has the checksum $got, AGENTCTL_SHA256 is $pinned: nothing was installed"
+	if [ -n "$pinned" ] && [ -n "$cache" ]; then
+		mkdir -p "$cache"
+		cp "$work/$archive" "$cache/.$archive.new"
+		mv -f "$cache/.$archive.new" "$cache/$archive"
+	fi
 }
 
 die() {
