@@ -69,7 +69,7 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.ParserExpressionSizeLimit(sourceLimit),
 		cel.ParserRecursionLimit(nestingLimit),
 		ext.Strings(), ext.Sets(), ext.Lists(), ext.TwoVarComprehensions(),
-		secretFunction(), underFunction(), globFunction(), passedFunction(),
+		secretFunction(), underFunction(), globFunction(), passedFunction(), showedFunction(),
 	)
 })
 

@@ -117,6 +117,37 @@ func member(of ref.Val, name string) ref.Val {
 	return v
 }
 
+// showedText bounds the outputs that one call of showed() looks at; it takes 4 ms for it.
+const showedText = 16 << 20
+
+// showedFunction is calls.showed(text): does the output of a call that has run hold a text?
+// What no call has shown is in the answer of the model alone. It is linear, unlike
+// calls.exists(c, c.output.contains(text)), for which CEL assumes the worst.
+func showedFunction() cel.EnvOption {
+	return cel.Function("showed", cel.MemberOverload("list_showed_string", []*cel.Type{cel.ListType(cel.DynType), cel.StringType}, cel.BoolType,
+		cel.BinaryBinding(func(list, text ref.Val) ref.Val {
+			calls, ok := list.(traits.Lister)
+			want, is := text.(types.String)
+			if !ok || !is {
+				return types.MaybeNoSuchOverloadErr(list)
+			}
+			left := showedText
+			for call := range items(calls) {
+				output, _ := member(call, "output").(types.String)
+				if ran := member(call, "state") == types.String("completed") || member(call, "exitCode") != nil; !ran || output == "" {
+					continue
+				}
+				if left -= len(output); left < 0 {
+					return types.NewErr("the outputs are longer than %d bytes", showedText)
+				}
+				if want != "" && strings.Contains(string(output), string(want)) {
+					return types.True
+				}
+			}
+			return types.False
+		})))
+}
+
 // globWork bounds what one call of glob() costs; it takes 4 ms for it.
 const globWork = 1 << 21
 

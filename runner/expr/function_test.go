@@ -62,3 +62,41 @@ func TestAnUnknownPathIsUnderNothingKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestATextWasShownByACallThatHasRun(t *testing.T) {
+	env, err := NewEnv(Var{Name: "calls", Type: List(Dyn)}, Var{Name: "text", Type: String})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prog, err := env.Bool("calls.showed(text)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(state, output string) any { return map[string]any{"state": state, "output": output} }
+	for reason, c := range map[string]struct {
+		calls []any
+		text  string
+		want  bool
+	}{
+		"it is part of an output":          {[]any{call("completed", "one"), call("completed", "two\nthree")}, "two", true},
+		"it is in none":                    {[]any{call("completed", "one")}, "two", false},
+		"a refusal repeats what was asked": {[]any{call("error", "two is denied")}, "two", false},
+		"a command that failed has run":    {[]any{map[string]any{"state": "error", "output": "two", "exitCode": int64(1)}}, "two", true},
+		"it is not joined from several":    {[]any{call("completed", "t"), call("completed", "wo")}, "two", false},
+		"nothing is shown by nobody":       {[]any{call("completed", "one")}, "", false},
+		"there is no call":                 {[]any{}, "two", false},
+		"a call without an output":         {[]any{map[string]any{"state": "completed"}}, "two", false},
+	} {
+		got, err := prog.EvalBool(t.Context(), Input{Vars: map[string]any{"calls": c.calls, "text": c.text}})
+		if err != nil || (got == True) != c.want {
+			t.Errorf("%s: got %v, %v", reason, got, err)
+		}
+	}
+	long := strings.Repeat("x", showedText/2+1)
+	if _, err := prog.EvalBool(t.Context(), Input{Vars: map[string]any{"calls": []any{call("completed", long), call("completed", long)}, "text": "y"}, Large: true}); err == nil {
+		t.Error("outputs above the bound were searched")
+	}
+	if _, err := env.Bool("calls.showed(1)"); err == nil {
+		t.Error("a number compiles")
+	}
+}
