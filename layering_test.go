@@ -39,7 +39,7 @@ type rule struct {
 var doors = []string{
 	"./runner", "./runner/agenttest", "./runner/agenttest/report",
 	"./runner/audit", "./runner/client", "./runner/doctor", "./runner/keys", "./runner/mcpserver", "./runner/model/provider", "./runner/pluginkit",
-	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir", "./runner/telemetry",
+	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir", "./runner/telemetry", "./runner/templates",
 }
 
 // facadeFiles bounds package runner, which connects the parts of a run and does not do

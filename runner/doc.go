@@ -42,6 +42,7 @@
 //     keeps the audit log of a run next to its journal.
 //   - runs lists, reads and follows the runs of a state folder, answers their questions,
 //     sends them messages and applies their changes.
+//   - templates writes an example of manifests/ as the beginning of somebody's own set.
 //   - pluginkit creates, calls, tests and packs a tool; policy/shellfacts reports what
 //     shell commands do.
 //   - keys, model/provider and doctor report on credentials, on model catalogs, and on this host.

@@ -1,0 +1,17 @@
+// Package manifests holds the examples that are shipped: agentctl init writes one of them as a beginning.
+package manifests
+
+import (
+	"embed"
+	"io/fs"
+)
+
+// files are small: texts, and one recording each. No example holds a go.mod, which would
+// keep its folder out: those that need one declare it in their Test.
+//
+//go:embed ci-failure-explainer dependency-bumper docs-drift flaky-test-triage incident-triage
+//go:embed issue-labeller pr-reviewer release-notes research terraform-plan-review
+var files embed.FS
+
+// Example is the folder of an example.
+func Example(name string) (fs.FS, error) { return fs.Sub(files, name) }
