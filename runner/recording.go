@@ -214,8 +214,9 @@ func recordedEvents(ctx context.Context, dir string, redactor *secret.Redactor) 
 		events = append(events, e)
 	}
 	for len(events) > 0 { // what a person did when the run had ended
-		applied, ok := events[len(events)-1].Data.(event.WorkspaceApplied)
-		if !ok || applied.By == "" {
+		last := events[len(events)-1].Data
+		applied, ok := last.(event.WorkspaceApplied)
+		if _, published := last.(event.PublishItem); !published && (!ok || applied.By == "") {
 			break
 		}
 		events = events[:len(events)-1]

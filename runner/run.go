@@ -278,6 +278,7 @@ func (r *run) connect(o environment.Options) {
 	o.Past, o.History, o.Ask = x.Recorder.Past, x.Recorder.History, r.people.Ask
 	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
 	o.Subagents, o.Skills, o.Lent = r.startChild, p.Skills, r.lentFiles()
+	o.Items = tool.Items{Declared: p.Agent.Spec.Publish, Prepared: x.Recorder.Prepared}
 	recorded := x.View.Started.Workspace
 	if p.Cloned != nil {
 		o.Known = append(o.Known, p.Cloned.Secret)

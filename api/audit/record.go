@@ -67,6 +67,7 @@ func Kinds() []Kind {
 		{"question.answered", Answer{}},
 		{"egress.connection", Connection{}},
 		{"workspace.applied", Applied{}},
+		{"publish.item", Published{}},
 		{"run.finished", Finished{}},
 	}
 }
@@ -319,6 +320,23 @@ type Applied struct {
 	ChangedFilesCount int    `json:"changed_files_count"`
 	// Already is set if the folder had the change before.
 	Already bool `json:"already,omitempty"`
+}
+
+// Published is what a person did with an item that a call has prepared (publish.item).
+type Published struct {
+	Task
+	CallID string `json:"call_id"`
+	By     string `json:"by"`
+	Name   string `json:"name"`
+	// Type is Comment, PullRequest or Webhook.
+	Type   string `json:"type"`
+	Target string `json:"target"`
+	Key    string `json:"key"`
+	// Item is the hash of what is sent and of its target.
+	Item string `json:"item"`
+	// State is begun, sent, found or failed.
+	State string `json:"state"`
+	URL   string `json:"url,omitempty"`
 }
 
 // Message is a message that somebody sent to the run (message.received).

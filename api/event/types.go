@@ -44,6 +44,7 @@ const (
 	TypeWorkspaceSnapshot Type = "workspace.snapshot"
 	TypeWorkspacePatch    Type = "workspace.patch"
 	TypeWorkspaceApplied  Type = "workspace.applied"
+	TypePublishItem       Type = "publish.item"
 	TypeEgressConnection  Type = "egress.connection"
 	TypeSecretResolved    Type = "secret.resolved"
 	TypeWarning           Type = "warning"
@@ -95,6 +96,7 @@ func (WorkspaceSnapshot) Type() Type { return TypeWorkspaceSnapshot }
 func (ToolsDescribed) Type() Type    { return TypeToolsDescribed }
 func (WorkspacePatch) Type() Type    { return TypeWorkspacePatch }
 func (WorkspaceApplied) Type() Type  { return TypeWorkspaceApplied }
+func (PublishItem) Type() Type       { return TypePublishItem }
 func (EgressConnection) Type() Type  { return TypeEgressConnection }
 func (SecretResolved) Type() Type    { return TypeSecretResolved }
 func (Warning) Type() Type           { return TypeWarning }
@@ -138,6 +140,7 @@ func Payloads() []Payload {
 		WorkspaceSnapshot{},
 		WorkspacePatch{},
 		WorkspaceApplied{},
+		PublishItem{},
 		EgressConnection{},
 		SecretResolved{},
 		Warning{},

@@ -201,6 +201,8 @@ type ToolResult struct {
 	Origin *Origin `json:"origin,omitempty"`
 	// Todos is the todo list of the run from this call on; nil leaves it as it is.
 	Todos Todos `json:"todos,omitzero"`
+	// Publication is what the call has prepared for publication; nil for other calls.
+	Publication *Publication `json:"publication,omitempty"`
 	// Parts are data that the tool has sent for other programs. No model reads them.
 	Parts []DataPart `json:"parts,omitempty"`
 	// Diagnostics are what checks of the files say that the call has changed. The text and

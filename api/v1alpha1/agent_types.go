@@ -138,6 +138,16 @@ type AgentSpec struct {
 	// +listMapKey=name
 	// +optional
 	Evidence []Evidence `json:"evidence,omitempty"`
+	// Publish is what a run may prepare for publication with the tool publish, which an agent
+	// with publications has without listing it. The run sends nothing itself; "agentctl
+	// apply-changes RUN --publish" shows the items and sends them. Example: [{name: review,
+	// type: Comment, forge: {type: GitHub, repository: acme/shop, number:
+	// "${inputs.number}"}, credential: {valueFrom: {env: GITHUB_TOKEN}}}].
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Publish []Publication `json:"publish,omitempty"`
 	// Approvals define what happens to a question that is not answered.
 	// +kubebuilder:default={}
 	// +optional

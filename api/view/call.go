@@ -290,6 +290,9 @@ func (r *Run) endCall(c *call, to message.ToolState, result *message.ToolResult,
 	if result.Todos != nil {
 		r.Todos = result.Todos
 	}
+	if p := result.Publication; p != nil && !result.Failed() {
+		r.Publications = append(r.Publications, Publication{Call: c.CallID, Publication: *p})
+	}
 	r.count(result.Child)
 	return nil
 }

@@ -45,6 +45,8 @@ type Result struct {
 	Applied bool `json:"applied,omitempty"`
 	// Evidence is what became of spec.evidence of the agent.
 	Evidence []event.Evidence `json:"evidence"`
+	// Publish are the items that the run has prepared for publication.
+	Publish []PublishResult `json:"publish"`
 	// ChangesError says why what the run changed is not completely known.
 	ChangesError string   `json:"changesError,omitempty"`
 	Warnings     []string `json:"warnings"`
@@ -100,6 +102,7 @@ func (r *Run) Result(journal string) Result {
 	res := Result{
 		Run: r.ID, Agent: r.Started.Agent, Phase: r.Phase, Steps: r.Steps,
 		ToolCalls: []CallResult{}, ChangedFiles: []event.FileChange{}, Evidence: []event.Evidence{}, Warnings: []string{},
+		Publish: r.publishResults(),
 		Tokens:  Tokens(r.Tokens),
 		Journal: journal,
 	}

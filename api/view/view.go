@@ -78,6 +78,9 @@ type Run struct {
 	// Todos is the todo list that the agent keeps, nil when it has written none.
 	Todos message.Todos
 
+	// Publications are the items that the run has prepared, in order.
+	Publications []Publication
+
 	// Snapshot is the blob that lists the files before the run; "" until a program runs.
 	Snapshot string
 
@@ -166,6 +169,8 @@ func (r *Run) apply(e event.Event) error {
 		} else {
 			r.AppliedLater++
 		}
+	case event.PublishItem:
+		return r.publish(e, d)
 	case event.ToolsDescribed:
 		r.Described = append(slices.DeleteFunc(r.Described, func(was event.ToolsDescribed) bool { return was.Tool == d.Tool }), d)
 	case event.Warning:
@@ -193,6 +198,10 @@ func (r *Run) expects(e event.Event) error {
 	case event.WorkspaceApplied: // after the end a person may apply the change
 		if r.Finished != nil && d.By == "" {
 			return errors.New("the run has ended")
+		}
+	case event.PublishItem:
+		if r.Finished == nil || r.Phase == Suspended {
+			return errors.New("the run has not ended")
 		}
 	default:
 		if r.Finished != nil {

@@ -18,6 +18,9 @@ func Absolute(kind string, obj map[string]any, dir string) {
 			absoluteArgv(e, "command", dir)
 			absoluteArgv(e, "server", dir)
 		}
+		for _, e := range entries(spec["publish"]) {
+			absoluteFrom(fields(fields(e["credential"])["valueFrom"]), dir)
+		}
 	case v1alpha1.KindModel:
 		absoluteFrom(fields(fields(spec["apiKey"])["valueFrom"]), dir)
 		absoluteField(fields(spec["cassette"]), "path", dir)

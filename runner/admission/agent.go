@@ -32,6 +32,7 @@ func (a *admitter) agent(d *manifest.Document, ag *v1alpha1.Agent) {
 	a.agentSkills(d, ag)
 	a.subagents(d, ag)
 	a.diagnostics(d, ag)
+	a.publications(d, ag)
 	if ag.Spec.Inputs != nil {
 		a.schema(d, "spec.inputs.schema", ag.Spec.Inputs.Schema.Raw, true)
 	}

@@ -104,6 +104,7 @@ func (c *Catalog) callable(ag *v1alpha1.Agent) *callables {
 		}
 	}
 	k.names[builtin.Skill] = k.names[builtin.Skill] || len(ag.Spec.Skills)+len(ag.Spec.SkillFolders) > 0
+	k.names[builtin.Publish] = k.names[builtin.Publish] || len(ag.Spec.Publish) > 0
 	if len(ag.Spec.Subagents) > 0 {
 		k.names[taskTool] = true
 		k.names[mergeTool] = slices.ContainsFunc(ag.Spec.Subagents, copied)

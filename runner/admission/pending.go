@@ -31,6 +31,7 @@ const noSecrets = "only a cluster has Secrets: use env, file or exec"
 // makes a field work removes its line here, the mark in its comment (which explain
 // shows) and its row in docs/not-yet.md; tests compare the three.
 var notYet = []FieldNotYet{
+	{Kind: v1alpha1.KindAgent, Path: "spec.publish[].credential.valueFrom.secretKeyRef", Why: noSecrets},
 	{Kind: v1alpha1.KindModel, Path: "spec.apiKey.valueFrom.secretKeyRef", Why: noSecrets},
 	{Kind: v1alpha1.KindTool, Path: "spec.env[].valueFrom.secretKeyRef", Why: noSecrets},
 	{Kind: v1alpha1.KindTool, Path: "spec.source.mcp.http.headers[].valueFrom.secretKeyRef", Why: noSecrets},

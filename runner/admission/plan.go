@@ -148,6 +148,9 @@ func (c *Catalog) planAgent(agent Entry[v1alpha1.Agent], modelName, skillName st
 	if err := c.planSkills(p); err != nil {
 		return nil, err
 	}
+	if err := planPublish(p); err != nil {
+		return nil, err
+	}
 	c.planPolicies(p)
 	return p, nil
 }
@@ -453,6 +456,11 @@ func absoluteAgent(a *v1alpha1.Agent, dir string) {
 	for i := range a.Spec.Diagnostics {
 		absoluteCommand(a.Spec.Diagnostics[i].Command, dir)
 		absoluteCommand(a.Spec.Diagnostics[i].Server, dir)
+	}
+	for i := range a.Spec.Publish {
+		if c := a.Spec.Publish[i].Credential; c != nil {
+			absoluteValue(&c.ValueFrom, dir)
+		}
 	}
 }
 

@@ -207,7 +207,7 @@ func (c *check) refer(l journal.Line) error {
 	if kind == event.TypeWarning && bytes.Contains(l.Text, []byte(damagedWarning)) {
 		c.damaged = append(c.damaged, l.Seq)
 	}
-	if c.ended && c.after == nil && kind != event.TypeWorkspaceApplied {
+	if c.ended && c.after == nil && kind != event.TypeWorkspaceApplied && kind != event.TypePublishItem {
 		c.after = &journal.Line{Seq: l.Seq, File: l.File, Number: l.Number, Offset: l.Offset, Type: slices.Clone(l.Type)}
 	}
 	if kind == event.TypeRunFinished {
@@ -247,7 +247,7 @@ func (c *check) ends(report journal.Report, held bool) {
 	if c.after != nil {
 		c.v.add(Problem{
 			File: c.after.File, Line: int64(c.after.Number), Byte: c.after.Offset, Problem: fmt.Sprintf("event %d follows the end of the run", c.after.Seq),
-			Expected: "nothing, or " + string(event.TypeWorkspaceApplied), Found: string(c.after.Type),
+			Expected: "nothing, " + string(event.TypeWorkspaceApplied) + " or " + string(event.TypePublishItem), Found: string(c.after.Type),
 		})
 	}
 	for _, seq := range c.damaged {

@@ -184,6 +184,9 @@ func TestNothingFollowsTheEndOfARunButWhatPeopleDoWithItsChange(t *testing.T) {
 	if v := later(event.WorkspaceApplied{Source: "/src", Files: 2, By: "jane"}); !v.OK || v.AuditLog.Records != 8 {
 		t.Errorf("applied later: %+v, %+v", v.Problems, v.AuditLog)
 	}
+	if v := later(event.PublishItem{Name: "review", State: event.PublishSent, By: "jane"}); !v.OK || v.AuditLog.Records != 8 {
+		t.Errorf("published later: %+v, %+v", v.Problems, v.AuditLog)
+	}
 	if v := later(event.Warning{Message: "so what"}); v.OK || !strings.Contains(v.Problems[0].Problem, "follows the end of the run") || v.Problems[0].Line == 0 {
 		t.Errorf("another event: %+v", v.Problems)
 	}

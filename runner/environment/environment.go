@@ -60,6 +60,8 @@ type Options struct {
 	Changed func(ctx context.Context, run string) (*workspace.Change, workspace.Blobs, error)
 	// Skills are those that the agent may load.
 	Skills []skill.Entry
+	// Items is that of tool.Options.
+	Items tool.Items
 
 	// Resumed says that the files of an interrupted run are opened again, Snapshot is
 	// the recorded state of them before its first program ran; "" is not recorded.

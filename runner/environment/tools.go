@@ -109,7 +109,7 @@ func (t *Tools) Toolbox(ctx context.Context, judge Judge) (*Toolbox, error) {
 	box.Registry, err = tool.NewRegistry(tool.Options{
 		Keep:  keep,
 		Tools: t.Definitions, Serve: t.pool.Serve, Profile: t.pool.Profile, Workspace: t.workspace, Blobs: o.Journal, Now: time.Now,
-		Redactor: t.env.secrets.Redactor, Run: o.Run, Agent: o.Agent, Todos: o.Todos, Inquire: o.Inquire, Subagents: o.Subagents, Copies: o.Copies, Merge: t.merge, Skills: o.Skills, Inform: o.Inform, RecordPrograms: o.RecordPrograms,
+		Redactor: t.env.secrets.Redactor, Run: o.Run, Agent: o.Agent, Todos: o.Todos, Inquire: o.Inquire, Subagents: o.Subagents, Copies: o.Copies, Merge: t.merge, Skills: o.Skills, Items: o.Items, Inform: o.Inform, RecordPrograms: o.RecordPrograms,
 		Checks: checks, Unreadable: judge.Unreadable, Masked: judge.Masked, Unseen: t.env.host.site.Options().Unseen,
 		Space: free, Growth: &tool.Growth{Limit: files.files.GrowthLimit(), Measure: files.files.Growth, Free: free},
 	})

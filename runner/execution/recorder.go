@@ -178,6 +178,16 @@ func (r *Recorder) Todos() (list message.Todos) {
 	return list
 }
 
+// Prepared are the items for publication that are in the journal.
+func (r *Recorder) Prepared() (all []message.Publication) {
+	r.See(func(v *view.Run) {
+		for i := range v.Publications {
+			all = append(all, v.Publications[i].Publication)
+		}
+	})
+	return all
+}
+
 // History is the conversation so far, for a tool that asks: the newest messages as they
 // are in the journal, and so without secrets.
 func (r *Recorder) History(_ context.Context, most int) (said []host.Message, err error) {

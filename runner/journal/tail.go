@@ -115,9 +115,13 @@ func Last(dir string) (event.Event, error) {
 	return e, nil
 }
 
+// later are the types of the events that may follow the end of a run.
+var later = []event.Type{event.TypeWorkspaceApplied, event.TypePublishItem}
+
 // isLater reports whether a line is that of an event which may follow the end of a run.
 func isLater(line []byte) bool {
-	return bytes.Contains(line[:min(len(line), laterRoom)], []byte(typePart+string(event.TypeWorkspaceApplied)+`"`))
+	head := line[:min(len(line), laterRoom)]
+	return slices.ContainsFunc(later, func(t event.Type) bool { return bytes.Contains(head, []byte(typePart+string(t)+`"`)) })
 }
 
 // laterRoom is more than the beginning of a line up to its type.

@@ -11,12 +11,18 @@ import (
 )
 
 // describe adds to the description of the shipped bash where its commands start and what
-// bounds them. It depends on the manifest alone, so that equal agents send equal requests:
+// bounds them, and to that of publish what an agent declares. It depends on the manifest alone, so that equal agents send equal requests:
 // the path of the folder is in the environment of the system prompt. A description of the
 // author's own stays as it is.
-func describe(d *tool.Definition) {
+func describe(d *tool.Definition, declared []v1alpha1.Publication) {
 	shipped, ok := builtin.Lookup(d.Shipped)
-	if !ok || d.Shipped != "bash" || d.Description != shipped.Description {
+	if !ok || d.Description != shipped.Description {
+		return
+	}
+	if d.Shipped == builtin.Publish {
+		d.Description += publications(declared)
+	}
+	if d.Shipped != "bash" {
 		return
 	}
 	s := &d.Spec
@@ -44,6 +50,20 @@ func describe(d *tool.Definition) {
 		text = append(text, "network: that of the host")
 	}
 	d.Description += " " + strings.Join(text, "; ") + "."
+}
+
+// publications lists what an agent may prepare for publication.
+func publications(declared []v1alpha1.Publication) string {
+	takes := map[v1alpha1.PublicationType]string{
+		v1alpha1.PublishComment: "a comment; takes body", v1alpha1.PublishPullRequest: "a pull request with what this run has changed; takes title and body",
+		v1alpha1.PublishWebhook: "a message to a program; takes data, body, or both",
+	}
+	var b strings.Builder
+	for i := range declared {
+		p := &declared[i]
+		fmt.Fprintf(&b, " %s: %s, at most %d bytes, at most %d of them.", p.Name, takes[p.Type], p.MaxBytes, p.Max)
+	}
+	return b.String()
 }
 
 // short is a duration as a person writes it: 2m, not 2m0s.

@@ -31,7 +31,7 @@ func TestBashIsDescribedWithItsLimits(t *testing.T) {
 		{"another tool", "", base.Description, "", v1alpha1.ToolSpec{WorkspaceAccess: v1alpha1.AccessReadWrite}},
 	} {
 		d := tool.Definition{Description: c.description, Spec: c.spec, Facts: tool.Facts{Shipped: c.shipped}}
-		describe(&d)
+		describe(&d, nil)
 		if got := strings.TrimPrefix(d.Description, c.description); got != c.want {
 			t.Errorf("%s: %q is added, want %q", c.reason, got, c.want)
 		}

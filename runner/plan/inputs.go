@@ -50,7 +50,8 @@ func (p *Plan) fillPrompts(o *Options) error {
 	if p.Instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.Inputs); err != nil {
 		return fmt.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
 	}
-	return nil
+	_, err = p.Targets()
+	return err
 }
 
 // mergedInputs are the inputs of the Run object or of a recorded run, replaced by those

@@ -289,7 +289,7 @@ func (r Registries) define(p *admission.Plan) ([]tool.Definition, error) {
 		if tools[i], err = r.Sources.Define(t.Tool); err != nil {
 			return nil, err
 		}
-		describe(&tools[i])
+		describe(&tools[i], p.Agent.Spec.Publish)
 		if len(t.Include)+len(t.Exclude) > 0 {
 			tools[i].Select = &tool.Selection{Include: t.Include, Exclude: t.Exclude}
 		}

@@ -40,6 +40,9 @@ func (p *Plan) Child(o ChildOptions) (*Plan, error) {
 	if c.Instructions, err = prompt.Fill(c.Agent.Spec.Instructions, c.Inputs); err != nil {
 		return nil, fmt.Errorf("agent %q: spec.instructions: %w", c.Agent.Name, err)
 	}
+	if _, err = c.Targets(); err != nil {
+		return nil, err
+	}
 	c.Rules = resolved.Compiled()
 	c.Workspace = p.Workspace
 	switch o.Workspace {

@@ -49,13 +49,17 @@ type Host struct {
 	// Skills are those that the agent may load, and Tools the call names of all its tools.
 	Skills []skill.Entry
 	Tools  []string
+	// Items are what the call may prepare for publication; Secret reports whether texts hold
+	// a secret of the run.
+	Items  Items
+	Secret func(texts ...string) bool
 	// Unreadable is that of Options.
 	Unreadable func(ctx context.Context, call message.ToolCall, files []string) ([]string, error)
 }
 
 // HostTools is the one list of host tools.
 func HostTools() []HostTool {
-	return []HostTool{blobReads(), todoWrites(), todoReads(), questions(), tasks(), merges(), skills()}
+	return []HostTool{blobReads(), todoWrites(), todoReads(), questions(), tasks(), merges(), skills(), publications()}
 }
 
 func (r *Registry) todos() message.Todos {
@@ -92,7 +96,7 @@ func (r *Registry) answer(ctx context.Context, d *Definition, call message.ToolC
 		began := r.Now()
 		result, err := h.Answer(ctx, Host{
 			Blobs: r.Blobs, Window: d.window(), Todos: r.todos, Ask: r.asker(call.ID), Progress: progress, Agent: d.Agent, Subagents: r.Subagents, Merge: r.Merge,
-			Skills: r.Skills, Tools: r.names, Unreadable: r.Unreadable,
+			Skills: r.Skills, Tools: r.names, Items: r.Items, Secret: r.holdsSecret, Unreadable: r.Unreadable,
 			Result: func(reply Reply) (*message.ToolResult, error) { return r.result(d, "", reply, r.Now().Sub(began)) },
 		}, call)
 		if err != nil && ctx.Err() != nil {

@@ -93,6 +93,8 @@ type Options struct {
 	// call of that id. They are for host tools; nil: there is no list, and no person.
 	Todos   func() message.Todos
 	Inquire func(ctx context.Context, call string, in message.Inquiry) (message.Reply, error)
+	// Items are what calls may prepare for publication.
+	Items Items
 	// Inform shows what a running call says of itself: a title, or metadata, a JSON object.
 	// Nil: nobody looks.
 	Inform func(call, title string, metadata json.RawMessage)

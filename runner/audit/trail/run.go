@@ -169,6 +169,10 @@ func (p *Projection) note(l line) error {
 		var e event.WorkspaceApplied
 		read(&e)
 		d = audit.Applied{Task: t, By: e.By, Source: e.Source, ChangedFilesCount: e.Files, Already: e.Already}
+	case event.TypePublishItem:
+		var e event.PublishItem
+		read(&e)
+		d = audit.Published{Task: t, CallID: l.call, By: e.By, Name: e.Name, Type: e.Kind, Target: e.Target, Key: e.Key, Item: e.Item, State: string(e.State), URL: e.URL}
 	case event.TypeEgressConnection:
 		var e event.EgressConnection
 		read(&e)

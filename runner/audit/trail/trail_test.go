@@ -62,6 +62,7 @@ func script() []event.Event {
 		in("", "", event.WorkspacePatch{Files: []event.FileChange{{Path: "a", Change: "added"}}, Change: "sha256:x"}),
 		in("", "", event.RunFinished{Phase: view.Failed, Reason: "BudgetExceeded", ExitCode: 5, Message: "limits.maxCost is 2.00 USD", Output: "partly", Tokens: message.Usage{Input: 3}}),
 		in("", "", event.WorkspaceApplied{Source: "/src", Files: 1, By: "jane"}),
+		in("", "c1", event.PublishItem{Name: "review", Kind: "Comment", Target: "GitHub acme/shop#5", Key: "k", Item: "sha256:y", State: event.PublishSent, By: "jane"}),
 	}
 }
 
@@ -127,7 +128,7 @@ func TestTheLogHasARecordOfEachKind(t *testing.T) {
 		}
 	}
 	want := []string{
-		"run.started", "secret.resolved", "secret.resolved", "tool.unknown", "approval.decided", "egress.connection", "question.answered", "tool.opencode_run", "message.received", "run.finished", "workspace.applied",
+		"run.started", "secret.resolved", "secret.resolved", "tool.unknown", "approval.decided", "egress.connection", "question.answered", "tool.opencode_run", "message.received", "run.finished", "workspace.applied", "publish.item",
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

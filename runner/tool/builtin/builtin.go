@@ -104,6 +104,7 @@ var table = []Tool{
 		Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
 		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"},
 	},
+	publish,
 	load,
 	task,
 	taskApply,

@@ -90,6 +90,8 @@ func about(e event.Event) string {
 		return join(plural(int64(len(d.Files)+d.Omitted), "changed file"), Line(d.Error))
 	case event.WorkspaceApplied:
 		return join(plural(int64(d.Files), "changed file"), Line(d.Source), Line(d.By))
+	case event.PublishItem:
+		return join(Line(d.Name), string(d.State), Line(d.Target), Line(d.URL), Line(d.Error), Line(d.By))
 	case event.SecretResolved:
 		return join(Line(d.From+" "+d.Name), Line(d.Model+d.Tool), Line(d.Field))
 	case event.EgressConnection:
