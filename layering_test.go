@@ -39,7 +39,7 @@ type rule struct {
 var doors = []string{
 	"./runner", "./runner/agenttest", "./runner/agenttest/report",
 	"./runner/audit", "./runner/client", "./runner/doctor", "./runner/keys", "./runner/mcpserver", "./runner/model/provider", "./runner/pluginkit",
-	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/replay", "./runner/runs", "./runner/statedir", "./runner/telemetry", "./runner/templates",
+	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/publish", "./runner/replay", "./runner/runs", "./runner/statedir", "./runner/telemetry", "./runner/templates",
 }
 
 // facadeFiles bounds package runner, which connects the parts of a run and does not do
@@ -97,6 +97,10 @@ var rules = []rule{
 		from: []string{"./runner/model/*/..."}, notFrom: []string{"./runner/model/provider"},
 		to: []string{"./runner/model/*/..."}, notTo: []string{"./runner/model/httpapi", "./runner/model/jsonpass"},
 		reason: "one model provider must not depend on another",
+	},
+	{
+		from: []string{"./runner/publish/github", "./runner/publish/gitlab", "./runner/publish/webhook"}, to: []string{"./runner/publish/*/..."}, notTo: []string{"./runner/publish/delivery", "./runner/publish/item"},
+		reason: "one kind of target must not depend on another",
 	},
 	{
 		from: []string{"./runner/tool/*/..."}, to: []string{"./runner/tool/*/..."}, notTo: []string{"./runner/tool/builtin"},

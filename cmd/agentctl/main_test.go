@@ -55,6 +55,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("NO_COLOR", "")
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("REPOSITORY", repository)
+			storytest.Forge(env)
 			return os.Mkdir(filepath.Join(env.WorkDir, ".home"), 0o700)
 		},
 		Condition: func(cond string) (bool, error) {

@@ -25,6 +25,7 @@ func Commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"conforms":  conforms,
 		"serve":     serve,
 		"web":       web,
+		"forge":     forge,
 		"model":     model,
 		"requests":  requests,
 		"interrupt": interrupt,

@@ -73,12 +73,14 @@ func fields(p *v1alpha1.Publication, it *message.Publication) string {
 	return ""
 }
 
-// Hash is over an item and its target: what a person approves.
-func Hash(it *message.Publication, t Target) (string, error) {
+// Hash is over an item and its target: what a person approves. Change is the blob of what
+// the run has changed, "" where the item does not contain it.
+func Hash(it *message.Publication, t Target, change string) (string, error) {
 	return digest(struct {
 		Item   *message.Publication `json:"item"`
 		Target Target               `json:"target"`
-	}{it, t})
+		Change string               `json:"change,omitempty"`
+	}{it, t, change})
 }
 
 // Key identifies an item of a run for its target. Nobody can guess it before it is sent: it
@@ -147,3 +149,6 @@ func Payload(it *message.Publication, agent, run, key string) ([]byte, error) {
 	}{agent, run, it.Name, key, it.Body, it.Data})
 	return out.Bytes(), err
 }
+
+// Branch is the branch of a pull request.
+func Branch(key string) string { return "agentctl/" + key }
