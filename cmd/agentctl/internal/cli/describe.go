@@ -186,6 +186,17 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 				return err
 			}
 		}
+		if status, ok := d.Status.(map[string]any); ok {
+			if items := v.Result("").Publish; len(items) > 0 {
+				all := make([]any, len(items))
+				for i := range items {
+					if all[i], err = plain(items[i]); err != nil {
+						return err
+					}
+				}
+				status["publish"] = all
+			}
+		}
 		d.Spec, d.Run = spec, v
 	}
 	return d.Write(o.app.stdout())
