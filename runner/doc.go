@@ -43,6 +43,7 @@
 //   - runs lists, reads and follows the runs of a state folder, answers their questions,
 //     sends them messages and applies their changes.
 //   - templates writes an example of manifests/ as the beginning of somebody's own set.
+//   - publish sends what runs have prepared for publication.
 //   - pluginkit creates, calls, tests and packs a tool; policy/shellfacts reports what
 //     shell commands do.
 //   - keys, model/provider and doctor report on credentials, on model catalogs, and on this host.
