@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
@@ -33,9 +34,11 @@ type Target struct {
 }
 
 var (
-	repositoryName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*){1,9}$`)
-	subjectNumber  = regexp.MustCompile(`^[1-9][0-9]{0,9}$`)
-	branchName     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]{0,254}$`)
+	repositoryName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*){1,9}$`)
+	})
+	subjectNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[1-9][0-9]{0,9}$`) })
+	branchName    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]{0,254}$`) })
 )
 
 // Resolve returns the target of an entry. Fill replaces what names an input. What comes from
@@ -64,12 +67,12 @@ func Resolve(p *v1alpha1.Publication, fill func(string) (string, error)) (Target
 	if t.Repository, err = fill(f.Repository); err != nil {
 		return t, fmt.Errorf("forge.repository: %w", err)
 	}
-	if !repositoryName.MatchString(t.Repository) || strings.Contains(t.Repository, "..") || f.Type == v1alpha1.ForgeGitHub && strings.Count(t.Repository, "/") != 1 {
+	if !repositoryName().MatchString(t.Repository) || strings.Contains(t.Repository, "..") || f.Type == v1alpha1.ForgeGitHub && strings.Count(t.Repository, "/") != 1 {
 		return t, fmt.Errorf("forge.repository: %q does not name a repository with its owner, such as acme/shop", brief(t.Repository))
 	}
 	if p.Type == v1alpha1.PublishPullRequest {
 		t.Base = cmp.Or(f.Base, "main")
-		if !branchName.MatchString(t.Base) || strings.Contains(t.Base, "..") || strings.Contains(t.Base, "//") || strings.HasSuffix(t.Base, "/") {
+		if !branchName().MatchString(t.Base) || strings.Contains(t.Base, "..") || strings.Contains(t.Base, "//") || strings.HasSuffix(t.Base, "/") {
 			return t, fmt.Errorf("forge.base: %q does not name a branch", brief(t.Base))
 		}
 		return t, nil
@@ -78,7 +81,7 @@ func Resolve(p *v1alpha1.Publication, fill func(string) (string, error)) (Target
 	if t.Number, err = fill(f.Number); err != nil {
 		return t, fmt.Errorf("forge.number: %w", err)
 	}
-	if !subjectNumber.MatchString(t.Number) {
+	if !subjectNumber().MatchString(t.Number) {
 		return t, fmt.Errorf("forge.number: %q is not the number of a pull request or an issue", brief(t.Number))
 	}
 	return t, nil
