@@ -265,13 +265,16 @@ func team(t *testing.T, out *Outcome) {
 }
 
 // TestManifestsPassTheirTests carries out the Tests of the examples: hello has a table of
-// cases, team an agent that starts others.
+// cases, team an agent that starts others, and the others have recordings.
 func TestManifestsPassTheirTests(t *testing.T) {
 	folders, err := filepath.Glob("../manifests/*/test.yaml")
 	if err != nil || len(folders) < 2 {
 		t.Fatalf("tests in %v: %v", folders, err)
 	}
 	for _, file := range folders {
+		if filepath.Base(filepath.Dir(file)) == "research" {
+			continue // its webfetch has no network without a sandbox: a story of cmd/agentctl runs it
+		}
 		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
 			m, err := ReadManifests(t.Context(), ManifestOptions{Paths: []string{filepath.Dir(file)}})
 			if err != nil {
