@@ -135,7 +135,9 @@ type RunFinished struct {
 	Hint string `json:"hint,omitempty"`
 	// Output is the final answer, or the partial one of a run that failed.
 	Output string `json:"output"`
-	Steps  int    `json:"steps"`
+	// Structured: the output is JSON that satisfies output.schema of the agent.
+	Structured bool `json:"structured,omitempty"`
+	Steps      int  `json:"steps"`
 	// Tokens of the whole run.
 	Tokens message.Usage `json:"tokens"`
 	// Cost in US dollars as a decimal; nil when a price is unknown, or the tokens

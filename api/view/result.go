@@ -25,6 +25,9 @@ type Result struct {
 	Message string `json:"message"`
 	// Output is the final answer.
 	Output string `json:"output"`
+	// Structured is the output parsed, of an agent with an output.schema that it satisfies;
+	// null for any other.
+	Structured json.RawMessage `json:"structured"`
 	// Steps are the model calls made.
 	Steps     int          `json:"steps"`
 	ToolCalls []CallResult `json:"toolCalls"`
@@ -109,6 +112,9 @@ func (r *Run) Result(journal string) Result {
 	if f := r.Finished; f != nil {
 		res.Reason, res.ExitCode, res.Message = f.Reason, f.ExitCode, f.Message
 		res.Output, res.Cost, res.DurationMs = f.Output, f.Cost, f.DurationMs
+		if f.Structured && json.Valid([]byte(f.Output)) { // what is hidden in it may have broken it
+			res.Structured = json.RawMessage(f.Output)
+		}
 		res.Evidence = append(res.Evidence, f.Evidence...)
 	}
 	res.ChangedFiles = append(res.ChangedFiles, r.Changes.Files...)

@@ -101,7 +101,7 @@ func TestResultHasEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{
- "run": "r", "object": null, "agent": "a", "phase": "Succeeded", "reason": "Completed", "exitCode": 0, "message": "", "output": "done", "steps": 1, "calls": {"done": 1, "refused": 0, "asked": 1, "repaired": 1},
+ "run": "r", "object": null, "agent": "a", "phase": "Succeeded", "reason": "Completed", "exitCode": 0, "message": "", "output": "done", "structured": null, "steps": 1, "calls": {"done": 1, "refused": 0, "asked": 1, "repaired": 1},
  "toolCalls": [
   {"id": "c1", "tool": "bash", "args": {"command": "ls"}, "decision": "ask", "rule": "p/r", "source": null, "approval": "approved", "state": "completed", "exitCode": 0, "error": null, "durationMs": 2, "exceeded": []},
   {"id": "c2", "tool": "edit", "args": "{\"pa", "decision": null, "rule": null, "source": null, "approval": null, "state": "error", "exitCode": null, "error": "bad_json", "durationMs": 0, "exceeded": []}
@@ -125,6 +125,26 @@ func TestEmptyRunHasAResult(t *testing.T) {
 	b, err := json.Marshal((&Run{}).Result(""))
 	if err != nil || strings.Contains(string(b), `"toolCalls":null`) || strings.Contains(string(b), `"changedFiles":null`) {
 		t.Errorf("got %s, %v: lists are never null", b, err)
+	}
+}
+
+func TestAnOutputThatFitsItsSchemaIsThereParsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason   string
+		finished event.RunFinished
+		want     string
+	}{
+		"object":  {"as it was written: numbers are not rounded", event.RunFinished{Output: `{"n":12345678901234567890}`, Structured: true}, `{"n":12345678901234567890}`},
+		"text":    {"an agent without a schema", event.RunFinished{Output: `{"n":1}`}, "null"},
+		"partial": {"an answer that did not fit", event.RunFinished{Output: `{"n":`}, "null"},
+		"hidden":  {"what is hidden in it has broken it", event.RunFinished{Output: `{"n":[redacted:KEY]}`, Structured: true}, "null"},
+	} {
+		b, err := json.Marshal((&Run{Finished: &c.finished}).Result(""))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if !strings.Contains(string(b), `"structured":`+c.want+",") {
+			t.Errorf("%s: %s: got %s, want structured %s", name, c.reason, b, c.want)
+		}
 	}
 }
 

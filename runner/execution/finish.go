@@ -189,7 +189,7 @@ func (x *Execution) unrecordedEnd(cause error) error {
 func Finished(end loop.End, v *view.Run, at time.Time) event.RunFinished {
 	return event.RunFinished{
 		Phase: phase(end), Reason: string(end.Reason), ExitCode: end.Reason.ExitCode(), Message: end.Message, Hint: end.Hint,
-		Output: end.Output, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(at).Milliseconds(),
+		Output: end.Output, Structured: end.Structured, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(at).Milliseconds(),
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 // Answer is what the final answer must be.
 type Answer struct {
-	// Check returns what is wrong with an answer, "" when nothing is; nil
-	// accepts every answer.
+	// Check returns what is wrong with an answer, which must be JSON that satisfies a
+	// schema, "" when nothing is; nil accepts every answer.
 	Check func(text string) string
 	// Value returns what of an accepted answer is the output of the run; nil: all
 	// of it.
@@ -52,22 +52,22 @@ func (l *loop) answered(out *message.Output) (*End, error) {
 			return l.correct(wrong)
 		}
 	}
-	output := out.Text
+	output, structured := out.Text, l.Answer.Check != nil
 	if l.Answer.Value != nil {
 		output = l.Answer.Value(output)
 	}
 	if l.Answer.FailOnDenied && (l.refused || l.unanswered) {
 		end := l.refusedEnd("a call was refused and --fail-on-denied is set")
-		end.Output = output
+		end.Output, end.Structured = output, structured
 		return end, nil
 	}
 	if l.nothingAllowed() {
 		return &End{
 			Reason: reason.Denied, Message: "every call that was judged was refused or not answered, and none ran",
-			Hint: "see the rules that refused the calls; add an allow rule for what the agent needs, or answer with --approve", Output: output,
+			Hint: "see the rules that refused the calls; add an allow rule for what the agent needs, or answer with --approve", Output: output, Structured: structured,
 		}, nil
 	}
-	return &End{Reason: reason.Completed, Output: output}, nil
+	return &End{Reason: reason.Completed, Output: output, Structured: structured}, nil
 }
 
 // nothingAllowed reports whether calls were judged and none of them was

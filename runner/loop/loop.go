@@ -81,6 +81,8 @@ type End struct {
 	Hint    string
 	// Output is the final answer, or the newest text of a run that has none.
 	Output string
+	// Structured: Output is JSON that satisfies the schema which the answer must have.
+	Structured bool
 	// Suspended runs wait for an approval and can be resumed.
 	Suspended bool
 }

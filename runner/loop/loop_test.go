@@ -681,7 +681,7 @@ func TestOutputContract(t *testing.T) {
 	}
 	w := newWorld(t, say("forty-two"), say("42"))
 	end := w.start(t.Context(), func(c *Config) { c.Answer = Answer{Check: check, Retries: 2} })
-	if end.Reason != reason.Completed || end.Output != "42" {
+	if end.Reason != reason.Completed || end.Output != "42" || !end.Structured {
 		t.Errorf("ended %+v, want the corrected answer", end)
 	}
 	if last := w.appended[len(w.appended)-1]; last.Role != message.RoleUser || !strings.Contains(last.Text(), "want a number") {
@@ -695,8 +695,8 @@ func TestOutputContract(t *testing.T) {
 	}
 	w = newWorld(t, say("a"), say("b"), say("c"), say("d"))
 	end = w.start(t.Context(), func(c *Config) { c.Answer = Answer{Check: check, Retries: 2} })
-	if end.Reason != reason.OutputInvalid || len(w.requests) != 3 {
-		t.Errorf("ended %s after %d requests, want OutputInvalid after 3", end.Reason, len(w.requests))
+	if end.Reason != reason.OutputInvalid || len(w.requests) != 3 || end.Structured {
+		t.Errorf("ended %+v after %d requests, want OutputInvalid after 3", end, len(w.requests))
 	}
 }
 
