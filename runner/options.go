@@ -107,6 +107,9 @@ type RunOptions struct {
 	// FailOnDenied ends a run in which a call was refused with exit code 3.
 	FailOnDenied bool
 
+	// Pinned refuses a run that may ask a model whose name has no version.
+	Pinned bool
+
 	// Record is the file for the cassette of the run, written when it has ended;
 	// "" records nothing. An existing file is replaced then, atomically.
 	Record string

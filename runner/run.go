@@ -113,6 +113,9 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 		return dir.clone(ctx, &o, p, git, newID, host)
 	}
 	p, err := planned(ctx, planning)
+	if err == nil && o.Pinned {
+		err = p.RequirePinned()
+	}
 	r := &run{opts: &o, host: host, folder: &dir, newID: newID, tree: &tree{}}
 	if err == nil {
 		err = r.begin(ctx, p, ahead)

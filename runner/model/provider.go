@@ -41,6 +41,8 @@ type Provider struct {
 	OutputLimit func(spec *v1alpha1.ModelSpec) int64
 	// CheckExpressions returns what is wrong with CEL in the section. Optional.
 	CheckExpressions func(spec *v1alpha1.ModelSpec) []Problem
+	// Pinned reports whether a name without a date stands for one model for ever. Optional.
+	Pinned func(model string) bool
 	// CheckFiles returns what is wrong with files that the section names; a relative
 	// path is relative to dir. Optional.
 	CheckFiles func(dir string, spec *v1alpha1.ModelSpec) []Problem

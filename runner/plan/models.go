@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/model"
 )
@@ -52,6 +53,19 @@ func (m Models) All() []*v1alpha1.Model {
 		all = append(all, m.summarizer)
 	}
 	return all
+}
+
+// RequirePinned returns an error if the run, or a run below it, may ask a model whose name
+// does not say which version it is.
+func (p *Plan) RequirePinned() error {
+	for _, m := range p.Asked(p.registries.Providers) {
+		if p.registries.Providers.Pinned(&m.Spec) || p.Carried != nil && m == p.Model {
+			continue
+		}
+		return reason.Usagef("model %q: %s is not pinned: %s may answer with another model tomorrow", m.Name, m.Spec.Model, m.Spec.Provider).
+			WithHint("name a version in spec.model, such as gpt-5-mini-2025-08-07, or leave --ci out")
+	}
+	return nil
 }
 
 // window is the context window of a model in tokens; 0 is unknown.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"agentctl.dev/agentctl/cmd/agentctl/internal/ci"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/audit"
@@ -40,6 +41,8 @@ type runOptions struct {
 	record           cassette
 	receipt          string
 	sign             signing
+	ci               choice
+	reports          []ci.File
 
 	// For an agent of a control plane.
 	name   string
@@ -47,7 +50,7 @@ type runOptions struct {
 }
 
 func (a *app) runCmd() *cobra.Command {
-	o := &runOptions{app: a, target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
+	o := &runOptions{app: a, target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL), ci: newChoice(string(ci.None), string(ci.Auto), string(ci.GitHub), string(ci.GitLab))}
 	cmd := &cobra.Command{
 		Use:   "run -f FILE|FOLDER|- | run agent/NAME",
 		Short: "Run an agent until it has an answer",
@@ -70,6 +73,11 @@ With --skill the plan of a Skill is carried out step by step, with the tools, po
 and limits of the agent. Its model is not asked, and needs no key. With --agent and
 without -f, skill and agent are those of a control plane.
 
+--report writes reports of the run to files: junit, sarif (of findings in the output),
+summary (Markdown), json and codequality (of GitLab). --ci auto finds out which CI system
+runs the job: no question is asked there, every model must have a version in its
+name, and the log, the summary, the annotations and the outputs of the job are written.
+
 "run agent/NAME" has a control plane run an agent that was applied there, and
 shows the run in the same way; exit code and output are those of the run. Ctrl-C
 once cancels it, twice leaves it; "agentctl attach" looks at it again. Calls that
@@ -80,6 +88,7 @@ run is named on stdout and not waited for.`,
   git diff | agentctl run -f reviewer.yaml -p - -o json
   agentctl run -f manifests/hello --record hello.cassette.jsonl
   agentctl run -f manifests/hello --receipt receipt.json --receipt-key receipt.key
+  agentctl run -f reviewer.yaml --ci auto --report junit=run.xml,sarif=run.sarif
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
   agentctl run -f manifests/team --policy no-secrets
   agentctl run -f manifests/release-checklist --skill release --input version=v1.2.0
@@ -125,6 +134,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	containerd(cmd, &o.containerd)
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
 	record(cmd, &o.record)
+	job(cmd, &o.ci, &o.reports)
 	f.StringVar(&o.receipt, "receipt", "", "`file` for a signed receipt of the run when it has ended, for \"agentctl audit verify\"")
 	_ = cmd.MarkFlagFilename("receipt", "json") // fails only for a flag that is not there
 	o.sign.flags(cmd, "receipt-")
@@ -171,11 +181,15 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 	if err != nil {
 		return err
 	}
+	j, err := o.job(&ro)
+	if err != nil {
+		return err
+	}
 	leave := make(chan struct{})
 	ro.Telemetry = o.app.openTelemetry()
 	return o.app.show(ctx, showing{
 		telemetry: ro.Telemetry,
-		format:    o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave, receipt: receipt,
+		format:    o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave, receipt: receipt, job: j,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			ro.Stdin = interruptible{ctx, ro.Stdin}

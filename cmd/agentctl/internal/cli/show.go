@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/ci"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/telemetry"
@@ -29,6 +31,8 @@ type showing struct {
 	receipt func(ctx context.Context, o *runner.Outcome) error
 	// telemetry is what the run is given; it is closed at the end. nil: nothing is sent.
 	telemetry *telemetry.Client
+	// job is the job of a CI system that the run is part of; nil: none.
+	job *ci.Job
 	// leave is closed when stdout takes no more events: the run is interrupted, and
 	// can be resumed. nil cancels the run instead.
 	leave chan struct{}
@@ -74,17 +78,26 @@ func (a *app) show(ctx context.Context, s showing) error {
 		}
 		shown.Event(e)
 	}}
+	if err := s.job.Begin(); err != nil {
+		return err
+	}
 	outcome, err := s.execute(ctx, see, signals.kill)
 	// Only output remains. A signal now ends the program at once, so that no user has
 	// to wait for a reader.
 	signals.stop()
 	defer a.closeTelemetry(ctx, s.telemetry)
 	if err != nil {
-		return letGo(ctx, err)
+		return errors.Join(letGo(ctx, err), s.job.Close())
 	}
 	code := outcome.ExitCode()
 	if err := a.showEnd(shown, outcome); err != nil {
 		code = unwritten(code, outcome, err)
+	}
+	if err := s.job.End(outcome.Result()); err != nil {
+		display.Error(a.stderr(), err, display.Advice{})
+		if code == reason.ExitOK {
+			code = reason.ExitFailed
+		}
 	}
 	if outcome.Unrecorded != nil {
 		display.Error(a.stderr(), fmt.Errorf("not recorded: %w", outcome.Unrecorded), display.Advice{})

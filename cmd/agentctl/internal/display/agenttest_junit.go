@@ -3,6 +3,7 @@ package display
 import (
 	"strings"
 
+	"agentctl.dev/agentctl/cmd/agentctl/internal/junit"
 	"agentctl.dev/agentctl/runner/agenttest/report"
 )
 
@@ -10,7 +11,7 @@ import (
 // regression without a case of its own is a case that fails, and so is coverage that does
 // not suffice.
 func (t AgentTests) WriteJUnit(s *Screen) error {
-	var suites []junitSuite
+	var suites []junit.Suite
 	var total int64
 	for i := range t.Results {
 		c := &t.Results[i]
@@ -20,7 +21,7 @@ func (t AgentTests) WriteJUnit(s *Screen) error {
 		}
 		if len(suites) == 0 || suites[len(suites)-1].Name != name {
 			t.close(suites, total)
-			suites, total = append(suites, junitSuite{Name: name}), 0
+			suites, total = append(suites, junit.Suite{Name: name}), 0
 		}
 		suite := &suites[len(suites)-1]
 		suite.Cases = append(suite.Cases, t.junit(c, name))
@@ -28,29 +29,29 @@ func (t AgentTests) WriteJUnit(s *Screen) error {
 	}
 	t.close(suites, total)
 	if whole := t.whole(); len(whole.Cases) > 0 {
-		whole.sum(0)
+		whole.Sum(0)
 		suites = append(suites, whole)
 	}
 	return writeSuites(s, suites)
 }
 
 // close sums up the last suite.
-func (t AgentTests) close(suites []junitSuite, micros int64) {
+func (t AgentTests) close(suites []junit.Suite, micros int64) {
 	if len(suites) > 0 {
-		suites[len(suites)-1].sum(micros)
+		suites[len(suites)-1].Sum(micros)
 	}
 }
 
-func (t AgentTests) junit(c *report.Case, suite string) junitCase {
-	one := junitCase{Name: c.Case, Class: suite, File: c.Position.File, Line: c.Position.Line, Time: seconds(c.DurationMs * 1000)}
+func (t AgentTests) junit(c *report.Case, suite string) junit.Case {
+	one := junit.Case{Name: c.Case, Class: suite, File: c.Position.File, Line: c.Position.Line, Time: junit.Seconds(c.DurationMs * 1000)}
 	if one.Name == "" {
 		one.Name = c.Test
 	}
 	switch {
 	case c.NotRun != "":
-		one.Skipped = &junitSkipped{Message: c.NotRun}
+		one.Skipped = &junit.Skipped{Message: c.NotRun}
 	case !c.Pass:
-		one.Failure = &junitFailure{Message: Line(brief(c)), Text: strings.TrimSpace(t.failed(c))}
+		one.Failure = &junit.Failure{Message: Line(brief(c)), Text: strings.TrimSpace(t.failed(c))}
 	}
 	return one
 }
@@ -75,10 +76,10 @@ func brief(c *report.Case) string {
 }
 
 // whole are the failures that are not those of one case.
-func (t AgentTests) whole() junitSuite {
-	suite := junitSuite{Name: "tests"}
+func (t AgentTests) whole() junit.Suite {
+	suite := junit.Suite{Name: "tests"}
 	fail := func(name, message string) {
-		suite.Cases = append(suite.Cases, junitCase{Name: name, Class: suite.Name, Time: seconds(0), Failure: &junitFailure{Message: message, Text: message}})
+		suite.Cases = append(suite.Cases, junit.Case{Name: name, Class: suite.Name, Time: junit.Seconds(0), Failure: &junit.Failure{Message: message, Text: message}})
 	}
 	if c := t.Coverage; c != nil && c.Percent < t.Least {
 		fail("coverage", percent(c.Percent)+" % is less than "+percent(t.Least)+" %")

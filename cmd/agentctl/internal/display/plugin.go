@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/cmd/agentctl/internal/junit"
 	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
@@ -68,23 +69,23 @@ func indented(text string) string {
 
 // WriteJUnit writes one suite, a case for each promise.
 func (p PluginTest) WriteJUnit(s *Screen) error {
-	suite := junitSuite{Name: "plugin/" + filepath.Base(p.Program)}
+	suite := junit.Suite{Name: "plugin/" + filepath.Base(p.Program)}
 	var total int64
 	for i := range p.Checks {
 		c := &p.Checks[i]
 		total += c.DurationMicros
-		one := junitCase{Name: c.Name, Class: suite.Name, File: p.Command, Time: seconds(c.DurationMicros)}
+		one := junit.Case{Name: c.Name, Class: suite.Name, File: p.Command, Time: junit.Seconds(c.DurationMicros)}
 		switch c.Outcome {
 		case "failed":
-			one.Failure = &junitFailure{Message: Line(c.Problem), Text: "expected: " + c.Promise + "\ninstead: " + Clean(c.Problem) + "\nto fix: " + c.Mend}
+			one.Failure = &junit.Failure{Message: Line(c.Problem), Text: "expected: " + c.Promise + "\ninstead: " + Clean(c.Problem) + "\nto fix: " + c.Mend}
 		case "skipped":
-			one.Skipped = &junitSkipped{Message: Line(c.Problem)}
+			one.Skipped = &junit.Skipped{Message: Line(c.Problem)}
 		default:
 		}
 		suite.Cases = append(suite.Cases, one)
 	}
-	suite.sum(total)
-	return writeSuites(s, []junitSuite{suite})
+	suite.Sum(total)
+	return writeSuites(s, []junit.Suite{suite})
 }
 
 // PluginAnswer writes what a tool answered: the output to stdout, what a person

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"agentctl.dev/agentctl/cmd/agentctl/internal/junit"
 	"agentctl.dev/agentctl/runner/policy/policytest"
 )
 
@@ -41,7 +42,7 @@ func TestWhatFailsIsToldHarmlessly(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := PolicyTests{Report: report, Again: "agentctl policy test -f x", Mutate: true}
-	var text, junit bytes.Buffer
+	var text, written bytes.Buffer
 	if err := p.WriteText(&Screen{w: &text}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,12 +57,12 @@ func TestWhatFailsIsToldHarmlessly(t *testing.T) {
 			t.Errorf("%q is not told:\n%s", want, text.String())
 		}
 	}
-	if err := p.WriteJUnit(&Screen{w: &junit}); err != nil {
+	if err := p.WriteJUnit(&Screen{w: &written}); err != nil {
 		t.Fatal(err)
 	}
-	var back junitSuites
-	if err := xml.Unmarshal(junit.Bytes(), &back); err != nil {
-		t.Fatalf("no XML: %v\n%s", err, junit.String())
+	var back junit.Document
+	if err := xml.Unmarshal(written.Bytes(), &back); err != nil {
+		t.Fatalf("no XML: %v\n%s", err, written.String())
 	}
 	if back.Tests != 2 || back.Failures != 2 || len(back.Suites) != 2 || !strings.Contains(back.Suites[0].Cases[0].Failure.Message, "want redact, got deny by p/r") {
 		t.Errorf("got %+v", back)
