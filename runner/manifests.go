@@ -54,6 +54,12 @@ type Report struct {
 // HasErrors reports whether the manifests may not be used.
 func (r *Report) HasErrors() bool { return r.Findings.HasErrors() }
 
+// IsError reports whether a finding keeps a manifest out.
+func (r *Report) IsError(i int) bool { return r.Findings[i].Severity == manifest.Error }
+
+// RuleMeanings say in a sentence what each rule of a finding looks for.
+var RuleMeanings = manifest.RuleMeanings
+
 // Write prints at most limit findings as a compiler does.
 func (r *Report) Write(w io.Writer, limit int) error { return r.Findings.Write(w, limit) }
 
@@ -66,6 +72,7 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{
 		Cases: true, Programs: true, Strict: o.Strict, Images: func(ref string) (string, error) { return images(o.State, false)(ctx, ref) },
 	}))
+	found.Named()
 	if o.Strict { // those of the reader, too
 		for i := range found {
 			found[i].Severity = manifest.Error

@@ -104,6 +104,9 @@ func Admit(set *manifest.Set, opts Options) (*Catalog, manifest.Findings) {
 		a.caseFile(d)
 	}
 	a.cycles()
+	if opts.Strict {
+		a.strict()
+	}
 	if opts.Ahead != nil && !a.found.HasErrors() {
 		opts.Ahead(a.catalog)
 	}
@@ -126,6 +129,9 @@ type admitter struct {
 }
 
 func (a *admitter) add(f manifest.Finding) {
+	if f.Rule == "" && f.Severity == manifest.Warning {
+		f.Rule = manifest.RuleDoubtful
+	}
 	if a.opts.Strict {
 		f.Severity = manifest.Error
 	}

@@ -33,14 +33,14 @@ func (a *admitter) evidence() {
 			}
 			if value, constant := c.Constant(); constant {
 				what := map[bool]string{true: "true whatever the run does: it proves nothing", false: "false whatever the run does: no run can succeed"}[value]
-				a.add(e.Doc.Warnf(field, "the evidence is %s", what).With("read calls, decisions, result or files, as in calls.passed('go', 'test')"))
+				a.add(e.Doc.Warnf(field, "the evidence is %s", what).As(manifest.RuleEvidence).With("read calls, decisions, result or files, as in calls.passed('go', 'test')"))
 				continue
 			}
 			if !a.opts.Cases { // who runs an agent has validated it
 				continue
 			}
 			if command := fooledBy(a.catalog.shells(e.Object), c, declared[i].Expression); command != "" {
-				a.add(e.Doc.Warnf(field, "a command that does nothing meets the evidence: %s", command).With("demand the command whose exit status counts, as in calls.passed('go', 'test')"))
+				a.add(e.Doc.Warnf(field, "a command that does nothing meets the evidence: %s", command).As(manifest.RuleEvidence).With("demand the command whose exit status counts, as in calls.passed('go', 'test')"))
 			}
 		}
 	}

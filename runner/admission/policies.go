@@ -48,7 +48,7 @@ func (a *admitter) matchedAgents(e Entry[v1alpha1.Policy]) {
 		if len(m.Agents) == 0 || len(agents) == 0 || slices.ContainsFunc(agents, func(name string) bool { return policy.MatchesAgent(m, name) }) {
 			continue
 		}
-		a.add(e.Doc.Warnf(manifest.Index("spec.rules", i)+".match.agents", "no agent given here is selected, so the rule never counts").
+		a.add(e.Doc.Warnf(manifest.Index("spec.rules", i)+".match.agents", "no agent given here is selected, so the rule never counts").As(manifest.RuleNeverMatches).
 			With(manifest.Suggest(m.Agents[0], agents)))
 	}
 }
@@ -65,6 +65,9 @@ func problem(d *manifest.Document, p policy.Problem) manifest.Finding {
 	f := d.ErrorInside(p.Path, p.Line, p.Col, "%s", p.Message).With(p.Suggestion)
 	if p.Warning {
 		f.Severity = manifest.Warning
+	}
+	if p.Never {
+		f.Rule = manifest.RuleNeverMatches
 	}
 	return f
 }

@@ -11,7 +11,7 @@ import (
 
 func (a *admitter) policy(d *manifest.Document, p *v1alpha1.Policy) {
 	if p.Spec.AppliesTo != nil && p.Spec.AppliesTo.AgentSelector == nil {
-		a.add(d.Warnf("spec.appliesTo", "selects no agent").With("write agentSelector: {} to select every agent"))
+		a.add(d.Warnf("spec.appliesTo", "selects no agent").As(manifest.RuleNeverMatches).With("write agentSelector: {} to select every agent"))
 	}
 	if p.Spec.AppliesTo != nil && p.Spec.AppliesTo.AgentSelector != nil {
 		if _, err := metav1.LabelSelectorAsSelector(p.Spec.AppliesTo.AgentSelector); err != nil {

@@ -71,7 +71,7 @@ func (a *admitter) skillFile(d *manifest.Document, s *v1alpha1.Skill) {
 		if s.Spec.Description != "" && k.Description == "" && !a.opts.Strict {
 			continue // the manifest has what the file lacks
 		}
-		a.add(d.Warnf(at, "%s: %s: %s", clip(what), skill.File, p))
+		a.add(d.Warnf(at, "%s: %s: %s", clip(what), skill.File, p).As(manifest.RuleSkill))
 	}
 }
 

@@ -37,6 +37,8 @@ func (p Position) String() string {
 // Finding is one mistake, its position and how to fix it.
 type Finding struct {
 	Severity Severity `json:"severity"`
+	// Rule names what was looked for; it stays the same from version to version.
+	Rule     Rule     `json:"rule"`
 	Position Position `json:"position"`
 	// Path of the field, for example spec.tools[1].name; "" for the whole document.
 	Path    string `json:"path,omitempty"`
@@ -91,6 +93,12 @@ func fileError(file, format string, args ...any) Finding {
 // With returns the finding with a suggestion.
 func (f Finding) With(suggestion string) Finding {
 	f.Suggestion = suggestion
+	return f
+}
+
+// As returns the finding with the name of what was looked for.
+func (f Finding) As(r Rule) Finding {
+	f.Rule = r
 	return f
 }
 

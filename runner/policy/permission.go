@@ -55,7 +55,7 @@ func (c *compiler) compilePermissions() {
 		if p.Permission == "" {
 			c.report(Problem{Path: field + ".permission", Message: "the permission has no name"})
 		} else if len(c.tools) > 0 && !slices.ContainsFunc(known, func(k string) bool { return k != "" && glob(p.Permission, k) }) {
-			c.report(Problem{Path: field + ".permission", Message: fmt.Sprintf("no tool is called %s", p.Permission), Suggestion: expr.Nearest(p.Permission, known), Warning: true})
+			c.report(Problem{Path: field + ".permission", Message: fmt.Sprintf("no tool is called %s", p.Permission), Suggestion: expr.Nearest(p.Permission, known), Warning: true, Never: true})
 		}
 		if m := braces().FindString(pattern); m != "" {
 			c.report(Problem{Path: field + ".pattern", Message: fmt.Sprintf("%s is taken literally", m), Suggestion: "only * and ? are special: write one entry for each case", Warning: true})

@@ -98,6 +98,8 @@ type Problem struct {
 	Suggestion string
 	// Warning problems do not keep a policy from being used.
 	Warning bool
+	// Never: the rule or permission never counts.
+	Never bool
 }
 
 // String returns the problem on one line.
@@ -208,7 +210,7 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 	}
 	if len(tools) == 0 {
 		if len(c.tools) > 0 {
-			c.report(Problem{Path: path + ".match", Message: "no tool is selected, so the rule never counts", Warning: true, Suggestion: nearestTool(r, c.tools)})
+			c.report(Problem{Path: path + ".match", Message: "no tool is selected, so the rule never counts", Warning: true, Never: true, Suggestion: nearestTool(r, c.tools)})
 		}
 		// The expressions are still checked, against untyped arguments.
 		tools = []*Tool{{Name: ""}}
@@ -234,7 +236,7 @@ func (c *compiler) compileRule(path string, order int, r *v1alpha1.Rule) {
 	c.checkEdits(path+".when", r, tools, when)
 	if p := when.any; p != nil {
 		if v, constant := p.Constant(); constant && !v {
-			c.report(Problem{Path: path + ".when", Message: "the condition is always false, so the rule never counts", Warning: true})
+			c.report(Problem{Path: path + ".when", Message: "the condition is always false, so the rule never counts", Warning: true, Never: true})
 		}
 	}
 }

@@ -69,3 +69,32 @@ func cut(s string) string {
 	}
 	return s
 }
+
+// Reference is the place of a text that Fill replaces.
+type Reference struct {
+	// Name of the input, and At is the offset of the text in bytes.
+	Name string
+	At   int
+}
+
+// References are those that Fill would replace; an unfinished one ends them.
+func References(text string) (all []Reference) {
+	at := 0
+	for {
+		i := strings.Index(text[at:], open)
+		if i < 0 {
+			return all
+		}
+		i += at
+		at = i + len(open)
+		if i > 0 && text[i-1] == '$' {
+			continue
+		}
+		end := strings.IndexByte(text[i:], '}')
+		if end < 0 {
+			return all
+		}
+		all = append(all, Reference{text[at : i+end], i})
+		at = i + end + 1
+	}
+}

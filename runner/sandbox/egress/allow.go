@@ -49,6 +49,9 @@ const (
 // String returns the pattern in its usual form.
 func (p Pattern) String() string { return p.text }
 
+// AnyHost reports whether the pattern is for every server with a name.
+func (p Pattern) AnyHost() bool { return p.kind == anyName }
+
 // widest is the shortest prefix that a network may have: a larger network would
 // allow nearly everything.
 const widest = 8

@@ -223,7 +223,7 @@ func TestFindingsAreSARIF(t *testing.T) {
 		valid(t, &a)
 	}
 	valid(t, &Analysis{})
-	valid(t, &Analysis{Elsewhere: true, Findings: []Finding{{Rule: "x", Level: Note, Message: "m", File: "a:b/ü%.go", Line: 1, Column: 2}}})
+	valid(t, &Analysis{Findings: []Finding{{Rule: "x", Level: Note, Message: "m", File: "a:b/ü%.go", Line: 1, Column: 2}}})
 }
 
 // valid compares a report with the official schema.

@@ -78,18 +78,22 @@ func finding(raw json.RawMessage) (Finding, bool) {
 		return int(n)
 	}
 	text, _ := entry["message"].(string)
-	f := Finding{
-		Rule: word("rule", maxWord), Level: level(word("severity", maxWord)), Message: clip(strings.TrimSpace(prose(text)), maxMessage),
-		Line: number("line"), Column: number("column"),
-	}
 	named, _ := entry["file"].(string)
-	if f.File = below(named); f.File == "" {
+	f := NewFinding(word("rule", maxWord), level(word("severity", maxWord)), text, named, number("line"), number("column"))
+	return f, strings.TrimSpace(text) != ""
+}
+
+// NewFinding makes a finding of texts that are not trusted. A file that is not in the
+// folder is no place, and is named in the message.
+func NewFinding(rule string, l Level, message, file string, at, column int) Finding {
+	f := Finding{Rule: rule, Level: l, Message: clip(strings.TrimSpace(prose(message)), maxMessage), File: below(file), Line: at, Column: column}
+	if f.File == "" {
 		f.Line, f.Column = 0, 0
-		if named != "" { // still worth reading
-			f.Message = clip(line(named)+": "+f.Message, maxMessage)
+		if file != "" { // still worth reading
+			f.Message = clip(line(file)+": "+f.Message, maxMessage)
 		}
 	}
-	return f, strings.TrimSpace(text) != ""
+	return f
 }
 
 // level reads a severity as people and models write it.

@@ -100,8 +100,6 @@ type Analysis struct {
 	Findings []Finding
 	// Rules describe rules by their id. Optional.
 	Rules map[string]string
-	// Elsewhere: the files may be anywhere on this machine, relative to the current folder.
-	Elsewhere bool
 }
 
 // unnamed is the rule of findings without one.
@@ -142,10 +140,7 @@ func (a *Analysis) SARIF() ([]byte, error) {
 			Fingerprints: map[string]string{"agentctl/v1": print + ":" + strconv.Itoa(same[print])},
 		}
 		if f.File != "" {
-			at := sarifPhysical{Artifact: sarifArtifact{URI: uri(f.File)}}
-			if !a.Elsewhere {
-				at.Artifact.Base = "%SRCROOT%"
-			}
+			at := sarifPhysical{Artifact: sarifArtifact{URI: uri(f.File), Base: "%SRCROOT%"}}
 			if f.Line > 0 {
 				at.Region = &sarifRegion{Line: f.Line, Column: f.Column}
 			}
