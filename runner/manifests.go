@@ -21,6 +21,7 @@ import (
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/keys"
+	"agentctl.dev/agentctl/runner/lock"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
@@ -495,4 +496,106 @@ func LogOut(ctx context.Context, state, tool, server string) (gone []Login, left
 		return nil, nil, err
 	}
 	return oauth.Logout(ctx, keys.LoginsOf(state), tool, server, time.Now())
+}
+
+// LockOptions name manifests to lock. Paths are required.
+type LockOptions struct {
+	// Paths and Stdin are those of RunOptions.
+	Paths []string
+	Stdin io.Reader
+	// File is the lock; "" is the one beside the first of the paths.
+	File string
+	// Check compares with the lock instead of writing it.
+	Check bool
+	// State, AllowUnsandboxed and Containerd are those of RunOptions.
+	State            string
+	AllowUnsandboxed bool
+	Containerd       string
+}
+
+// Locked is what came of a lock.
+type Locked struct {
+	File    string `json:"file"`
+	Objects int    `json:"objects"`
+	// Changes are those since the lock before; nil without one.
+	Changes []lock.Change `json:"changes"`
+	// Unpinned are tools whose functions only a run can ask for.
+	Unpinned []string `json:"unpinned"`
+}
+
+// LockFile is the lock beside a path of manifests.
+func LockFile(path string) string { return lock.Beside(path) }
+
+// Lock pins what the agents of manifests use: models, programs, images, skills, and what
+// programs and servers describe, for which it starts them. With Check, what has moved is an
+// error with the reason LockDrift; its other errors are those of Probe, an *InvalidError or
+// a *reason.UsageError.
+func Lock(ctx context.Context, o LockOptions) (*Locked, error) {
+	read, err := plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries(), Images: images(o.State, false)})
+	if err != nil {
+		return nil, err
+	}
+	if o.File == "" {
+		o.File = lock.Beside(o.Paths[0])
+	}
+	out := &Locked{File: o.File, Changes: []lock.Change{}, Unpinned: []string{}}
+	entries, err := o.entries(ctx, read.Catalog, out)
+	if err != nil {
+		return nil, err
+	}
+	out.Objects = len(entries)
+	before, err := lock.Read(o.File)
+	if err == nil {
+		out.Changes = append(out.Changes, before.Moved(entries, true)...)
+	}
+	if o.Check {
+		if err != nil {
+			return nil, err
+		}
+		return out, lock.Error(o.File, out.Changes)
+	}
+	return out, lock.New(entries).Write(o.File)
+}
+
+// entries are those of all agents and models of manifests.
+func (o *LockOptions) entries(ctx context.Context, c *admission.Catalog, out *Locked) ([]lock.Entry, error) {
+	r, all, tools := registries(), map[string]lock.Entry{}, map[string]*v1alpha1.Tool{}
+	for _, e := range c.Models {
+		entry := lock.Model(e.Object, r.Providers)
+		all[entry.Object] = entry
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
+		p, err := c.Resolve(admission.ResolveOptions{Agent: name, WithoutRun: true})
+		if err != nil {
+			return nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
+		}
+		found, err := lock.Of(p, r.Providers, r.Sources)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range found {
+			all[e.Object] = e
+		}
+		for _, t := range p.Tools {
+			if s := &t.Tool.Spec.Source; s.Plugin != nil || s.MCP != nil {
+				tools[t.Tool.Name] = t.Tool
+			}
+		}
+	}
+	entries := make([]lock.Entry, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		entries = append(entries, all[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		facts, err := Probe(ctx, ProbeOptions{Tool: tools[name], State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
+		if err != nil {
+			return nil, err
+		}
+		if facts.Digest == "" {
+			out.Unpinned = append(out.Unpinned, name)
+			continue
+		}
+		entries = lock.Describe(entries, name, facts.Name, facts.Digest)
+	}
+	return entries, nil
 }

@@ -21,6 +21,7 @@ import (
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/image/artifact"
+	"agentctl.dev/agentctl/runner/lock"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/plan"
@@ -110,6 +111,10 @@ type RunOptions struct {
 	// Pinned refuses a run that may ask a model whose name has no version.
 	Pinned bool
 
+	// Locked is the lock that what the run uses is compared with; "" is none. The run does
+	// not begin if it differs: LockDrift.
+	Locked string
+
 	// Record is the file for the cassette of the run, written when it has ended;
 	// "" records nothing. An existing file is replaced then, atomically.
 	Record string
@@ -160,7 +165,9 @@ type RunOptions struct {
 	// Values are data for the agent as JSON; Inputs replace single ones.
 	Values map[string]json.RawMessage
 
-	disk disk
+	// locked is the lock that Locked names.
+	locked *lock.Lock
+	disk   disk
 	// recordPrograms asks for what the plan asks for where RecordsPrograms.
 	recordPrograms bool
 	// maxListed bounds the files of which changes are listed; 0 is the usual limit.
@@ -304,6 +311,27 @@ func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
 		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead, Images: images(o.State, false),
 	}
+}
+
+// lock reads the lock of the run, and pins the functions of its tools.
+func (o *RunOptions) lock() (err error) {
+	if o.locked, err = lock.Read(o.Locked); err != nil {
+		return err
+	}
+	pins := o.locked.Functions()
+	maps.Copy(pins, o.Pins)
+	o.Pins = pins
+	return nil
+}
+
+// unmoved returns an error if what a plan uses is not as the lock of the run pins it.
+func (o *RunOptions) unmoved(p *admission.Plan) error {
+	r := registries()
+	now, err := lock.Of(p, r.Providers, r.Sources)
+	if err != nil {
+		return err
+	}
+	return lock.Error(o.Locked, o.locked.Moved(now, false))
 }
 
 // recorded are the inputs that are values already.

@@ -95,6 +95,11 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	if rec != nil {
 		rec.renew = o.renew
 	}
+	if o.Locked != "" {
+		if err := o.lock(); err != nil {
+			return nil, err
+		}
+	}
 	host, newID := environment.NewHost(o.host()), execution.NewIDs(time.Now)
 	if o.Shared == nil { // with many runs in one process an early start gains nothing
 		host.Prepare()
@@ -115,6 +120,9 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 	p, err := planned(ctx, planning)
 	if err == nil && o.Pinned {
 		err = p.RequirePinned()
+	}
+	if err == nil && o.locked != nil {
+		err = o.unmoved(p.Plan)
 	}
 	r := &run{opts: &o, host: host, folder: &dir, newID: newID, tree: &tree{}}
 	if err == nil {

@@ -49,6 +49,7 @@ const (
 	PathNotAbsolute   Reason = "PathNotAbsolute"
 	SpecInvalid       Reason = "SpecInvalid"
 	PolicyInvalid     Reason = "PolicyInvalid"
+	LockDrift         Reason = "LockDrift"
 	ToolChanged       Reason = "ToolChanged"
 	PluginFailed      Reason = "PluginFailed"
 )
@@ -108,6 +109,7 @@ var table = []Info{
 	{PathNotAbsolute, ExitUsage, "The object holds a relative path, which an API object must not."},
 	{SpecInvalid, ExitUsage, "The object's spec holds a mistake; the message says where."},
 	{PolicyInvalid, ExitUsage, "A rule of the policy does not compile against the tools it matches."},
+	{LockDrift, ExitUsage, "What the manifests name is not what their lock pins."},
 	{ToolChanged, -1, "The tool's program, description or schema differs from what was approved."},
 	{PluginFailed, -1, "The tool's program does not start or does not answer."},
 }

@@ -43,6 +43,8 @@ type runOptions struct {
 	sign             signing
 	ci               choice
 	reports          []ci.File
+	locked           bool
+	lockFile         string
 
 	// For an agent of a control plane.
 	name   string
@@ -89,6 +91,7 @@ run is named on stdout and not waited for.`,
   agentctl run -f manifests/hello --record hello.cassette.jsonl
   agentctl run -f manifests/hello --receipt receipt.json --receipt-key receipt.key
   agentctl run -f reviewer.yaml --ci auto --report junit=run.xml,sarif=run.sarif
+  agentctl run -f agents --locked --ci auto
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
   agentctl run -f manifests/team --policy no-secrets
   agentctl run -f manifests/release-checklist --skill release --input version=v1.2.0
@@ -135,6 +138,8 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.failOnDenied, "fail-on-denied", false, "exit with 3 if any call was refused, even if there is an answer")
 	record(cmd, &o.record)
 	job(cmd, &o.ci, &o.reports)
+	f.BoolVar(&o.locked, "locked", false, "run only what is as agentctl.lock beside the manifests pins it (agentctl lock)")
+	lockFile(cmd, &o.lockFile)
 	f.StringVar(&o.receipt, "receipt", "", "`file` for a signed receipt of the run when it has ended, for \"agentctl audit verify\"")
 	_ = cmd.MarkFlagFilename("receipt", "json") // fails only for a flag that is not there
 	o.sign.flags(cmd, "receipt-")
@@ -258,6 +263,13 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record.value, Version: readVersion().Version,
+	}
+	if o.locked {
+		if ro.Locked = o.lockFile; ro.Locked == "" {
+			ro.Locked = runner.LockFile(o.files[0])
+		}
+	} else if o.lockFile != "" {
+		return none, usagef("--lock-file without --locked compares nothing")
 	}
 	if !stdin {
 		ro.Terminal = o.app.terminal()

@@ -36,6 +36,8 @@ var hereOnly = []struct{ flag, why string }{
 	{"containerd-address", "the control plane has its own"},
 	{"fail-on-denied", "the exit code is the run's own"},
 	{"record", "a cassette is written where a run is executed: agentctl run -f"},
+	{"locked", "a lock is beside manifests: agentctl run -f"},
+	{"lock-file", "a lock is beside manifests: agentctl run -f"},
 	{"ci", "the run belongs to the control plane; agentctl run -f takes part in a job"},
 	{"report", "reports are written where a run is executed: agentctl run -f"},
 	{"receipt", "a receipt is signed where the journal of the run is: agentctl audit receipt run/NAME"},
