@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/image/artifact"
 	"agentctl.dev/agentctl/runner/lock"
+	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/plan"
@@ -332,6 +334,24 @@ func (o *RunOptions) unmoved(p *admission.Plan) error {
 		return err
 	}
 	return lock.Error(o.Locked, o.locked.Moved(now, false))
+}
+
+// endOf is the end of a run because of an error. A program that describes something else
+// than the lock pins is a drift.
+func (o *RunOptions) endOf(err error) loop.End {
+	end := loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
+	for inner := err; o.locked != nil; {
+		known, ok := errors.AsType[*reason.Error](inner)
+		if !ok {
+			break
+		}
+		if known.Reason == reason.ToolChanged {
+			end.Reason, end.Hint = reason.LockDrift, lock.Hint
+			break
+		}
+		inner = known.Err
+	}
+	return end
 }
 
 // recorded are the inputs that are values already.

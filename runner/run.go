@@ -336,7 +336,7 @@ func (r *run) execute(ctx context.Context) (*Outcome, error) {
 	defer stay()
 	end, err := r.loop(work)
 	if err != nil {
-		end = loop.End{Reason: reason.Of(err), Message: err.Error(), Hint: reason.Hint(err)}
+		end = r.opts.endOf(err)
 	}
 	unseen, err := r.exec.Finish(ctx, end, r.env, execution.FinishOptions{Evidence: r.judgesEvidence(), Priced: r.plan.Models().Priced(), Kill: r.opts.Kill})
 	r.traced.End()

@@ -73,6 +73,9 @@ func (l *Lock) Moved(entries []Entry, whole bool) (all []Change) {
 	return all
 }
 
+// Hint is what to do about what has moved.
+const Hint = "bring back what it was, or pin what it is now: agentctl lock -f DIR"
+
 // Error is the error of changes; nil if there are none.
 func Error(file string, changes []Change) error {
 	if len(changes) == 0 {
@@ -88,5 +91,5 @@ func Error(file string, changes []Change) error {
 		lines = append(lines, c.String())
 	}
 	return reason.New(reason.LockDrift, "it is not as %s pins it: %s", file, strings.Join(lines, "; ")).
-		WithHint("bring back what it was, or pin what it is now: agentctl lock -f DIR")
+		WithHint(Hint)
 }
