@@ -13,7 +13,7 @@ func TestExitCodesAreFrozen(t *testing.T) {
 		Denied: 3, ApprovalRequired: 3, CredentialMissing: 4, CredentialRejected: 4,
 		MaxSteps: 5, LoopDetected: 5, BudgetExceeded: 5, DeadlineExceeded: 5, ContextExhausted: 5,
 		OutputInvalid: 6, EvidenceMissing: 6, ReplayDiverged: 7, ProviderUnavailable: 8, IsolationUnavailable: 8, WorkspaceUnavailable: 8,
-		ReferenceNotFound: 2, PathNotAbsolute: 2, SpecInvalid: 2, PolicyInvalid: 2, // of a run that cannot begin
+		ReferenceNotFound: 2, PathNotAbsolute: 2, SpecInvalid: 2, PolicyInvalid: 2, LockDrift: 2, // of a run that cannot begin
 	}
 	seen := map[Reason]bool{}
 	for _, i := range All() {
