@@ -107,7 +107,7 @@ func TestResultHasEveryKey(t *testing.T) {
   {"id": "c2", "tool": "edit", "args": "{\"pa", "decision": null, "rule": null, "source": null, "approval": null, "state": "error", "exitCode": null, "error": "bad_json", "durationMs": 0, "exceeded": []}
  ],
  "tokens": {"input": 3, "output": 2, "reasoning": 0, "cacheRead": 0, "cacheWrite": 0}, "cost": null, "durationMs": 9,
- "changedFiles": [{"path": "x", "change": "added"}], "diffSummary": {"files": 0, "added": 0, "modified": 0, "deleted": 0, "linesAdded": 0, "linesRemoved": 0}, "evidence": [], "warnings": ["careful"], "journal": "/j"
+ "changedFiles": [{"path": "x", "change": "added"}], "diffSummary": {"files": 0, "added": 0, "modified": 0, "deleted": 0, "linesAdded": 0, "linesRemoved": 0}, "evidence": [], "publish": [], "warnings": ["careful"], "journal": "/j"
 }`
 	var got, expected any
 	if err := json.Unmarshal(b, &got); err != nil {
