@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -86,9 +87,7 @@ func (f *Forge) Hooks() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := map[string]string{}
-	for k, v := range f.hooks {
-		all[k] = v
-	}
+	maps.Copy(all, f.hooks)
 	return all
 }
 
@@ -98,9 +97,7 @@ func (f *Forge) Pulls() (all []map[string]any) {
 	defer f.mu.Unlock()
 	for _, p := range f.pulls {
 		c := map[string]any{}
-		for k, v := range p {
-			c[k] = v
-		}
+		maps.Copy(c, p)
 		c["files"] = f.branches[p["head"].(string)]
 		all = append(all, c)
 	}
@@ -287,9 +284,7 @@ func (f *Forge) gitlab(w http.ResponseWriter, r *http.Request, path string, body
 
 func (f *Forge) main() map[string]string {
 	files := map[string]string{}
-	for k, v := range f.Files {
-		files[k] = v
-	}
+	maps.Copy(files, f.Files)
 	return files
 }
 
