@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 	"agentctl.dev/agentctl/plugins/sdk"
+	"agentctl.dev/agentctl/plugins/sdk/toolpb"
 	"agentctl.dev/agentctl/plugins/sdktest"
 )
 

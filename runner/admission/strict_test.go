@@ -99,7 +99,7 @@ func TestStrictFindsRisksWithTheirPlaces(t *testing.T) {
 	want := map[string]int{
 		"model-unpinned a.yaml:19:33 spec.model":                         1,
 		"network-open a.yaml:33:56 spec.network.allow[1]":                1,
-		"network-open a.yaml:38:95 spec.network.mode":                   1,
+		"network-open a.yaml:38:95 spec.network.mode":                    1,
 		"program-unpinned a.yaml:43:50 spec.source.mcp.stdio.command[2]": 1,
 		"prompt-untrusted a.yaml:8:18 spec.instructions":                 1,
 		"prompt-untrusted a.yaml:8:61 spec.instructions":                 1,
