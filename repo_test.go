@@ -21,7 +21,7 @@ import (
 )
 
 // topLevel are the folders of the tree; a new one is a design note first.
-var topLevel = []string{".ci", "api", "bench", "cmd", "docs", "manifests", "plugins", "policies", "runner", "templates"}
+var topLevel = []string{".ci", "api", "bench", "cmd", "docs", "manifests", "plugins", "policies", "runner"}
 
 func TestTopLevelFoldersAreTheListedOnes(t *testing.T) {
 	for _, f := range treeFiles(t) {

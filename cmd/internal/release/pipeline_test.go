@@ -30,7 +30,7 @@ type action struct {
 
 const (
 	actionFolder = "../../../.github/actions/agentctl"
-	template     = "../../../templates/agentctl.yml"
+	template     = "../../../.gitlab/agentctl.yml"
 )
 
 // stand is what agentctl is replaced with: it prints its arguments and its standard input.
@@ -136,7 +136,7 @@ func TestActionInstallsAndRuns(t *testing.T) {
 	m, sum := standing(t)
 	home := t.TempDir()
 	inputs := map[string]string{"version": version, "sha256": sum, "base-url": m.url, "files": "my agents", "agent": "a b", "prompt": hostile}
-	want := "<run><-f><my agents><-o><json><--agent=a b><-p><->" + hostile
+	want := "<run><-f><my agents><-o><json><--ci><github><--agent=a b><-p><->" + hostile
 	for _, from := range []string{"the server", "the cache"} {
 		outputs, printed, err := act(t, home, m, inputs)
 		if err != nil || outputs["exit-code"] != "0" {
@@ -178,10 +178,10 @@ func TestActionFailsAsTheRunDoes(t *testing.T) {
 	}
 }
 
-// The component's script is run with the variables that GitLab makes of its inputs.
-func TestComponentInstallsAndRuns(t *testing.T) {
+// The script of the template is run with the variables that GitLab makes of its inputs.
+func TestTemplateInstallsAndRuns(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("the component installs the archive for amd64")
+		t.Skip("the template installs the archive for amd64")
 	}
 	m, sum := standing(t)
 	_, job, found := bytes.Cut(read(t, template), []byte("\n---\n"))
@@ -214,7 +214,7 @@ func TestComponentInstallsAndRuns(t *testing.T) {
 		if text, err := run(sum); err != nil {
 			t.Fatalf("from %s: %v: %s", from, err, text)
 		}
-		if got, want := string(read(t, filepath.Join(dir, "agentctl-result.json"))), "<run><-f><my agents><-o><json><-p><->"+hostile; got != want {
+		if got, want := string(read(t, filepath.Join(dir, "agentctl-result.json"))), "<run><-f><my agents><-o><json><--ci><gitlab><-p><->"+hostile; got != want {
 			t.Errorf("from %s: agentctl was given %q, want %q", from, got, want)
 		}
 		_ = os.Remove(filepath.Join(m.dir, m.archive()))
