@@ -92,6 +92,14 @@ func unadded(now, recorded event.Payload) event.Payload {
 			d.Calls = nil
 		}
 		return d
+	case event.RunFinished:
+		if was, ok := recorded.(event.RunFinished); ok {
+			d.Structured = d.Structured && was.Structured
+			if was.Evidence == nil { // evidence that is missing is another reason, too
+				d.Evidence = nil
+			}
+		}
+		return d
 	case event.ContextCompaction:
 		if was, ok := recorded.(event.ContextCompaction); ok && (was.Estimate == nil || d.Estimate != nil) {
 			d.Estimate = was.Estimate
