@@ -122,13 +122,10 @@ func rates(p v1alpha1.Pricing) string {
 // toolEntry pins the files of a command, the image, and where a server is.
 func toolEntry(t *v1alpha1.Tool, kinds tool.Kinds) (Entry, error) {
 	e := Entry{Object: "tool/" + t.Name, Tool: admission.CallName(t), Pins: map[string]string{}}
-	if c := t.Spec.Source.Container; c != nil {
-		e.Pins["image"] = withoutFolder(c.Image)
-	}
-	if m := t.Spec.Source.MCP; m != nil && m.Container != nil {
-		e.Pins["image"] = withoutFolder(m.Container.Image)
-	}
 	facts, _ := kinds.Facts(&t.Spec) // admission has reported what is wrong
+	if facts.Image != "" {
+		e.Pins["image"] = withoutFolder(facts.Image)
+	}
 	if facts.Remote != "" {
 		e.Pins["server"] = facts.Remote
 	}

@@ -51,6 +51,8 @@ type Facts struct {
 	// A sandbox shows the files that it names, and the tools of the run cannot
 	// change them.
 	Command []string
+	// Image is the image that the program comes from, as the manifest names it; "" for others.
+	Image string
 	// CommandField is the field of the source that holds the command; "" is command.
 	CommandField string
 	// Describes reports whether the program can be asked which functions it serves.

@@ -26,7 +26,7 @@ func Kind() tool.Kind {
 func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 	c := s.Source.Container
 	// Where containerd is not root's, its sockets are on the disk of the run's files.
-	f := tool.Facts{Function: c.Tool, Describes: !perCall(c), WritesDisk: true, Supplies: !perCall(c), Receives: true}
+	f := tool.Facts{Image: c.Image, Function: c.Tool, Describes: !perCall(c), WritesDisk: true, Supplies: !perCall(c), Receives: true}
 	if perCall(c) {
 		f.Function = ""
 	}

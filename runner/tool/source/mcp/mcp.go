@@ -25,7 +25,7 @@ func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 	case m.Stdio != nil:
 		f.Command, f.CommandField = tool.Command(m.Stdio.Command), "stdio.command"
 	case m.Container != nil: // its sockets may be on the disk of the run's files
-		f.Level, f.WritesDisk = v1alpha1.IsolationContainer, true
+		f.Image, f.Level, f.WritesDisk = m.Container.Image, v1alpha1.IsolationContainer, true
 	case m.HTTP != nil:
 		at, err := url.Parse(m.HTTP.URL)
 		if err != nil || at.Host == "" {
