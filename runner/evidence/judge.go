@@ -59,9 +59,10 @@ func judge(ctx context.Context, d *v1alpha1.Evidence, s *expect.Set, v *view.Run
 		values["files"] = files
 	}
 	verdict, err := e.Judge(ctx, values)
-	switch {
-	case err != nil:
+	if err != nil {
 		return event.Evidence{}, err
+	}
+	switch {
 	case verdict.Err != nil:
 		return missing("the expression cannot be evaluated: %v", verdict.Err), nil
 	case !verdict.Met && d.Message != "":

@@ -45,6 +45,7 @@ func collector(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.R
 }
 
 func (c *received) take(t *testing.T, r *http.Request) {
+	t.Helper()
 	body := io.Reader(r.Body)
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(body)

@@ -129,7 +129,7 @@ func TestInstallerRefuses(t *testing.T) {
 		want   string
 	}{
 		"a flipped bit":        {"the archive is not the one of the release", flip, nil, "nothing was installed"},
-		"a truncated archive":  {"the download broke off", func(t *testing.T) { _ = os.WriteFile(archive, whole[:len(whole)/2], 0o600) }, nil, "nothing was installed"},
+		"a truncated archive":  {"the download broke off", func(t *testing.T) { t.Helper(); _ = os.WriteFile(archive, whole[:len(whole)/2], 0o600) }, nil, "nothing was installed"},
 		"another checksum":     {"the mirror has exchanged both files", nil, []string{"AGENTCTL_SHA256=" + strings.Repeat("0", 64)}, "AGENTCTL_SHA256 is 000"},
 		"no checksum":          {"it would match any file", nil, []string{"AGENTCTL_SHA256=ABC"}, "not a checksum"},
 		"a missing version":    {"there is none", nil, []string{"AGENTCTL_VERSION=v8.0.0"}, "could not download"},

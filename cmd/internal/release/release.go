@@ -68,7 +68,7 @@ func Build(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(next)) }()
-	if err := os.Chmod(next, 0o755); err != nil {
+	if err := os.Chmod(next, 0o755); err != nil { //nolint:gosec // a release is for everybody
 		return err
 	}
 	if err := o.write(ctx, src, work, next); err != nil {

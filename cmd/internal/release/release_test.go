@@ -28,7 +28,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/in-toto/attestation/go/predicates/provenance/v1"
+	v1 "github.com/in-toto/attestation/go/predicates/provenance/v1"
 	attestation "github.com/in-toto/attestation/go/v1"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 	"golang.org/x/mod/zip"

@@ -114,7 +114,7 @@ func TestAnnotationsAreCommandsOfTheirOwnOnly(t *testing.T) {
 				t.Errorf("%q: line %d is %q", text, i, l)
 			}
 			head, _, _ := strings.Cut(strings.TrimPrefix(l, "::"), "::")
-			for _, property := range strings.Split(head, ",") {
+			for property := range strings.SplitSeq(head, ",") {
 				if _, value, _ := strings.Cut(property, "="); strings.Contains(value, ":") {
 					t.Errorf("%q: the property %q ends the command", text, property)
 				}
@@ -173,7 +173,7 @@ func TestASummaryShowsTextAsText(t *testing.T) {
 		r := hostile(text)
 		found, omitted := Findings(r.Structured)
 		page, answer, _ := strings.Cut(string(summary(r, found, omitted)), "### Answer\n\n")
-		for _, l := range strings.Split(page, "\n") {
+		for l := range strings.SplitSeq(page, "\n") {
 			l = strings.NewReplacer("<code>", "", "</code>", "").Replace(l)
 			if strings.ContainsAny(l, "<>[]!`*_@\x1b\x00\r") || strings.Contains(l, "://") || strings.Contains(l, "www.") {
 				t.Errorf("%q: the line %q is more than text", text, l)

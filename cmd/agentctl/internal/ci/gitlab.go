@@ -34,11 +34,11 @@ func quality(found []Finding) ([]byte, error) {
 		if f.File == "" {
 			continue
 		}
-		print := fingerprint(&f)
-		same[print]++
+		sum := fingerprint(&f)
+		same[sum]++
 		q := qualityFinding{
 			Description: line(f.Message), Check: f.Rule, Severity: words[f.Level],
-			Fingerprint: fmt.Sprintf("%s-%d", print, same[print]), Location: qualityLocation{Path: f.File},
+			Fingerprint: fmt.Sprintf("%s-%d", sum, same[sum]), Location: qualityLocation{Path: f.File},
 		}
 		if q.Check == "" {
 			q.Check = unnamed

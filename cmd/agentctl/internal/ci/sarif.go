@@ -133,11 +133,11 @@ func (a *Analysis) SARIF() ([]byte, error) {
 			}
 			run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule)
 		}
-		print := fingerprint(&f)
-		same[print]++
+		sum := fingerprint(&f)
+		same[sum]++
 		r := sarifResult{
 			Rule: f.Rule, Index: i, Level: f.Level, Message: sarifText{f.Message},
-			Fingerprints: map[string]string{"agentctl/v1": print + ":" + strconv.Itoa(same[print])},
+			Fingerprints: map[string]string{"agentctl/v1": sum + ":" + strconv.Itoa(same[sum])},
 		}
 		if f.File != "" {
 			at := sarifPhysical{Artifact: sarifArtifact{URI: uri(f.File), Base: "%SRCROOT%"}}
