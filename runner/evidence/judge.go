@@ -62,13 +62,19 @@ func judge(ctx context.Context, d *v1alpha1.Evidence, s *expect.Set, v *view.Run
 	if err != nil {
 		return event.Evidence{}, err
 	}
-	switch {
-	case verdict.Err != nil:
-		return missing("the expression cannot be evaluated: %v", verdict.Err), nil
-	case !verdict.Met && d.Message != "":
-		return missing("%s", d.Message), nil
-	case !verdict.Met:
-		return missing("%s is not true", d.Expression), nil
+	if !verdict.Met {
+		return missing("%s", unmet(d, &verdict)), nil
 	}
 	return event.Evidence{Name: d.Name, Met: true}, nil
+}
+
+// unmet says why evidence is missing.
+func unmet(d *v1alpha1.Evidence, v *expect.Verdict) string {
+	switch {
+	case v.Err != nil:
+		return fmt.Sprintf("the expression cannot be evaluated: %v", v.Err)
+	case d.Message != "":
+		return d.Message
+	}
+	return d.Expression + " is not true"
 }
