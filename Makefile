@@ -9,7 +9,7 @@ build: ## build every program into bin/
 	.ci/build
 
 test: ## run every test
-	.ci/prepare git patch containerd runc busybox
+	.ci/prepare git patch curl containerd runc busybox
 	.ci/kube --check
 	.ci/test
 

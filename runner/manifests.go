@@ -577,7 +577,7 @@ func (o *LockOptions) entries(ctx context.Context, c *admission.Catalog, out *Lo
 			all[e.Object] = e
 		}
 		for _, t := range p.Tools {
-			if s := &t.Tool.Spec.Source; s.Plugin != nil || s.MCP != nil {
+			if facts, _ := r.Sources.Facts(&t.Tool.Spec); facts.Describes && facts.Shipped == "" && facts.Image == "" { // an image is pinned by its digest, with all that it describes
 				tools[t.Tool.Name] = t.Tool
 			}
 		}
