@@ -313,8 +313,8 @@ func TestProvidersAreNotToldApartByName(t *testing.T) {
 	}
 }
 
-// sourceField is a field of a tool's source, in a program's text.
-var sourceField = regexp.MustCompile(`\bSource\.(Builtin|Plugin|Container|MCP|Agent|Exec)\b|\bToolSource\{`)
+// sourceField is a field of a tool's source, or another name for it, in a program's text.
+var sourceField = regexp.MustCompile(`\bSource\.(Builtin|Plugin|Container|MCP|Agent|Exec)\b|\bToolSource\{|= &?[\w.]*\.Tool\.Spec\.Source\b`)
 
 // What follows from a tool's source is data (tool.Facts), which its implementation
 // computes once: code that looks at the source itself has to be found again for the
