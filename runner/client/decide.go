@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
@@ -21,10 +22,26 @@ type Decision struct {
 	EndRun bool `json:"endRun,omitempty"`
 }
 
-// Decide requests a decision on an Approval and returns the Approval
-// afterwards. An Approval that was decided already, or whose run has ended, is
-// a Conflict.
-func (c *Client) Decide(ctx context.Context, approval Ref, d Decision) (Object, error) {
+// replacedTime is how long Decide waits for an Approval that takes the place of another.
+const replacedTime = 5 * time.Second
+
+// Decide requests a decision on the question of an Approval, which its binding names, and
+// returns the Approval afterwards. An Approval that was decided already, or whose run has
+// ended, is a Conflict.
+//
+// A run that continues in another process asks again with a later deadline: its Approval is
+// deleted, and another one of the same name asks the same question. Decide waits for it.
+func (c *Client) Decide(ctx context.Context, approval Ref, binding string, d Decision) (Object, error) {
 	approval.Kind = v1alpha1.KindApproval
+	decided, err := c.post(ctx, approval, "decision", d)
+	if !Missing(err) {
+		return decided, err
+	}
+	soon, cancel := context.WithTimeout(ctx, replacedTime)
+	defer cancel()
+	replaced := func(o Object) bool { return o != nil && o.Text("spec", "binding") == binding }
+	if c.Await(soon, approval, replaced) != nil {
+		return nil, err
+	}
 	return c.post(ctx, approval, "decision", d)
 }

@@ -42,7 +42,7 @@ func (o *approveOptions) answerObject(ctx context.Context, c *client.Client, ref
 			return usagef("%s cannot be approved for always: %s", w.Ref, cmp.Or(w.Once, "it can only be approved once")).try("agentctl approve " + w.Ref)
 		}
 	}
-	decided, err := c.Decide(ctx, client.Ref{Namespace: a.Namespace, Name: a.Name}, d)
+	decided, err := c.Decide(ctx, client.Ref{Namespace: a.Namespace, Name: a.Name}, a.Spec.Binding, d)
 	if err != nil {
 		return err
 	}
