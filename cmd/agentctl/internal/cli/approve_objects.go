@@ -115,24 +115,15 @@ func (o *approveOptions) find(ctx context.Context, c *client.Client, ref string)
 			return nil, err
 		}
 	}
-	all, err := o.approvals(ctx, c, "spec.runRef.name="+run)
-	if err != nil {
-		return nil, err
-	}
-	var fits []*v1alpha1.Approval
-	var decided *v1alpha1.Approval
-	for _, a := range all {
-		switch {
-		case !strings.HasPrefix(a.Spec.Call, call):
-		case a.Status.Decision != "":
-			decided = a
-		case a.Spec.Call == call:
-			return a, nil
-		default:
-			fits = append(fits, a)
+	fits, decided, err := o.ofRun(ctx, c, run, call)
+	if err == nil && len(fits) == 0 && decided == nil {
+		if err = o.awaitAsked(ctx, c, run); err == nil {
+			fits, decided, err = o.ofRun(ctx, c, run, call)
 		}
 	}
 	switch {
+	case err != nil:
+		return nil, err
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
@@ -145,6 +136,49 @@ func (o *approveOptions) find(ctx context.Context, c *client.Client, ref string)
 		return nil, fmt.Errorf("call %s of run %s was %s already", decided.Spec.Call, run, decided.Status.Decision)
 	}
 	return nil, usagef("no call waits that is called %s; agentctl approve lists those that do", ref)
+}
+
+// ofRun returns the Approvals of a run that wait, of calls whose name begins with a text: one
+// alone where that is its whole name. decided is one that waits no longer.
+func (o *approveOptions) ofRun(ctx context.Context, c *client.Client, run, call string) (fits []*v1alpha1.Approval, decided *v1alpha1.Approval, err error) {
+	all, err := o.approvals(ctx, c, "spec.runRef.name="+run)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range all {
+		switch {
+		case !strings.HasPrefix(a.Spec.Call, call):
+		case a.Status.Decision != "":
+			decided = a
+		case a.Spec.Call == call:
+			return []*v1alpha1.Approval{a}, nil, nil
+		default:
+			fits = append(fits, a)
+		}
+	}
+	return fits, decided, nil
+}
+
+// awaitAsked waits until an Approval of a run is there, if the run says that it waits for one:
+// after a restart, the Approval is replaced by one with a later deadline.
+func (o *approveOptions) awaitAsked(ctx context.Context, c *client.Client, run string) error {
+	x, err := c.Get(ctx, client.Ref{Kind: v1alpha1.KindRun, Namespace: o.namespace, Name: run})
+	if client.Missing(err) || err == nil && x.Number("status", "pendingApprovals") == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	soon, cancel := context.WithTimeout(ctx, takenTime)
+	defer cancel()
+	options := client.WatchOptions{ListOptions: client.ListOptions{Kind: v1alpha1.KindApproval, Namespace: o.namespace, Fields: "spec.runRef.name=" + run}}
+	err = c.Watch(soon, options, func(change client.Change) bool {
+		return change.Type == client.Deleted || change.Object.Text("status", "decision") != ""
+	})
+	if soon.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // approvals lists those with some fields.
