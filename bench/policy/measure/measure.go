@@ -154,6 +154,9 @@ func measureParts(ctx context.Context, o options, progress io.Writer) (_ *report
 	defer os.RemoveAll(dir)
 	b := &bench{options: o, dir: dir, report: &report{}}
 	b.program = newProgram(o.agentctl, dir)
+	if err := os.Mkdir(b.program.home, 0o700); err != nil {
+		return nil, err
+	}
 	if o.peers {
 		b.report.part = "peers"
 		if err := b.startPeers(ctx); errors.Is(err, exec.ErrNotFound) {

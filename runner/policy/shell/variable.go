@@ -224,11 +224,7 @@ func declare(a *analyser, name string, args []word, sc *scope) {
 		a.setOptions(args)
 		return
 	case "shopt":
-		for _, w := range args {
-			if !w.known || meanings[w.text] || w.text == "-o" {
-				a.dynamic("an option that changes what names mean")
-			}
-		}
+		a.shoptOptions(args)
 		return
 	}
 	a.listed(name, args)
@@ -297,6 +293,26 @@ func (a *analyser) setOptions(args []word) {
 				a.dynamic("an option that changes what names mean")
 			}
 		}
+	}
+}
+
+// shoptOptions judges the arguments of shopt. Without -s and -u it only shows options, and
+// with -o those of set are meant.
+func (a *analyser) shoptOptions(args []word) {
+	changes, matters := false, false
+	for _, w := range args {
+		switch {
+		case !w.known || w.glob:
+			changes, matters = true, true
+		case strings.HasPrefix(w.text, "-"):
+			changes = changes || strings.ContainsAny(w.text, "su")
+			matters = matters || strings.Contains(w.text, "o")
+		default:
+			matters = matters || meanings[w.text]
+		}
+	}
+	if changes && matters {
+		a.dynamic("an option that changes what names mean")
 	}
 }
 
