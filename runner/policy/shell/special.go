@@ -349,27 +349,11 @@ func jq(a *analyser, name string, args []word, sc *scope) {
 	a.tabled(p, name, args, sc)
 }
 
-// inMemory reports whether history only shows its lines, or changes them in memory. A script
-// does not read them again: "set -o history" and fc are dynamic.
-func inMemory(args []word) bool {
-	option := args[0]
-	if !option.known || option.glob {
-		return false
-	}
-	switch {
-	case option.text == "-c" || isNumber(option.text):
-		return len(args) == 1
-	case option.text == "-d":
-		return len(args) == 2 && args[1].known && isNumber(args[1].text)
-	}
-	return false
-}
-
 // startsOthers is a program that starts others in ways of its own.
 func startsOthers(a *analyser, name string, args []word, sc *scope) {
 	switch name {
 	case "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "fc", "history":
-		if len(args) == 0 || name == "history" && inMemory(args) {
+		if len(args) == 0 || name == "history" && len(args) == 1 && args[0].known && isNumber(args[0].text) {
 			return
 		}
 		a.dynamic(name + " changes what names mean")

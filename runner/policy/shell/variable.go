@@ -299,21 +299,30 @@ func (a *analyser) setOptions(args []word) {
 // shoptOptions judges the arguments of shopt. Without -s and -u it only shows options, and
 // with -o those of set are meant.
 func (a *analyser) shoptOptions(args []word) {
-	changes, matters := false, false
+	sets, unsets, matters, mattersOff := false, false, false, false
 	for _, w := range args {
 		switch {
 		case !w.known || w.glob:
-			changes, matters = true, true
+			sets, matters = true, true
 		case strings.HasPrefix(w.text, "-"):
-			changes = changes || strings.ContainsAny(w.text, "su")
-			matters = matters || strings.Contains(w.text, "o")
+			sets, unsets = sets || strings.Contains(w.text, "s"), unsets || strings.Contains(w.text, "u")
+			if strings.Contains(w.text, "o") {
+				matters, mattersOff = true, true
+			}
 		default:
 			matters = matters || meanings[w.text]
+			mattersOff = mattersOff || meanings[w.text] && !slices.Contains(offInScripts, w.text)
 		}
 	}
-	if changes && matters {
+	if sets && matters || unsets && mattersOff {
 		a.dynamic("an option that changes what names mean")
 	}
+}
+
+// offInScripts are options of shopt that are off when a script begins: to switch them off
+// changes nothing, and to switch them on is dynamic.
+var offInScripts = []string{
+	"autocd", "cdable_vars", "cdspell", "checkhash", "compat31", "direxpand", "dirspell", "dotglob", "extdebug", "extglob", "globstar", "lastpipe", "nocaseglob",
 }
 
 // meanings are the options of shopt, and of bash -O, that change the meaning of a name, a

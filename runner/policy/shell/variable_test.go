@@ -14,7 +14,7 @@ func TestEveryWayToSetAVariableIsSeen(t *testing.T) {
 		"command -p declare -x PATH=.", "unset PATH; ls", "env PATH=. ls", "env -u PATH ls", "env --unset=PATH ls", "sudo PATH=. ls", "strace -E PATH=. ls", "xargs --process-slot-var=PATH ls",
 		"BASH_ALIASES[ls]='rm x'", "BASH_CMDS[ls]=./ls; ls", "XDG_CONFIG_HOME=. git log", "COMPILER_PATH=. gcc a.c", "GOENV=f go build", "GOTOOLCHAIN=path go build", "GCC_EXEC_PREFIX=. gcc a.c", "PYTHONPATH=. python3 a.py", "CARGO_BUILD_RUSTC=./x cargo build",
 		"NPM_CONFIG_SCRIPT_SHELL=./x npm test", "OPENSSL_CONF=f curl https://a.test", "POSIXLY_CORRECT=1; ls", "for PS4 in x; do ls; done", "for GIT_DIR in x; do git log; done", "for f in a; do read f <g; cat $f; done", "set -o posix", "set -H", "set -o history -o histexpand",
-		"shopt -so allexport", "shopt -os physical", "shopt -s dotglob", "shopt -pu dotglob", "shopt $x dotglob", "shopt [-]s dotglob", "history -r f", "history -d $x", "history -cw", "history 1 2",
+		"shopt -so allexport", "shopt -os physical", "shopt -s dotglob", "shopt -u sourcepath", "shopt -uo history", "shopt -su dotglob", "shopt $x dotglob", "shopt [-]s dotglob", "history -r f", "history -c", "history -d 3", "history 1 2",
 		"for f in a; do for f in b; do cat $f; done; done", "g() { f=b; }; for f in a; do g; cat $f; done", "trap 'f=b' DEBUG; for f in a; do cat $f; done",
 	} {
 		if f := Parse(script, ""); !f.Dynamic {
@@ -24,7 +24,7 @@ func TestEveryWayToSetAVariableIsSeen(t *testing.T) {
 	for _, script := range []string{
 		"x=1; ls", "export X=1", "for x in 1 2; do ls; done", "read -r x <f", "printf -v x %s 1", "mapfile -t lines <f", "GOOS=linux go build", "CGO_ENABLED=0 go build", "PYTHONUNBUFFERED=1 python3 a.py", "NODE_ENV=test npm test", "exec 3<f", "exec {fd}<f", "RUST_BACKTRACE=1 cargo test",
 		"FOO_BAR=1 ./run.sh", "wait", "wait $!", "unset x", "i=0; ((i++)); let i+=1; echo $((i*2))", "for ((i=0;i<3;i++)); do echo $i; done", "env A=1 ls", "n=5; head -n $((n+1)) f", "for i in {1..100}; do echo $((i*2)); done", "now=$(date +%s)", "echo $(( $(date +%s) + 1 ))",
-		"shopt extglob", "shopt -p dotglob", "shopt -qo posix", "shopt -s nullglob", "history 10", "history -c", "history -d 3",
+		"shopt extglob", "shopt -p dotglob", "shopt -qo posix", "shopt -s nullglob", "shopt -u dotglob extglob", "history 10",
 	} {
 		if f := Parse(script, ""); f.Dynamic {
 			t.Errorf("%q is dynamic: %q", script, f.Reasons)
