@@ -557,8 +557,9 @@ func Lock(ctx context.Context, o LockOptions) (*Locked, error) {
 	return out, lock.New(entries).Write(o.File)
 }
 
-// entries are those of all agents and models of manifests.
-func (o *LockOptions) entries(ctx context.Context, c *admission.Catalog, out *Locked) ([]lock.Entry, error) {
+// pinned returns what all agents and models of manifests use, without what programs
+// describe, and the tools that can be asked for that.
+func pinned(c *admission.Catalog) ([]lock.Entry, map[string]*v1alpha1.Tool, error) {
 	r, all, tools := registries(), map[string]lock.Entry{}, map[string]*v1alpha1.Tool{}
 	for _, e := range c.Models {
 		entry := lock.Model(e.Object, r.Providers)
@@ -567,11 +568,11 @@ func (o *LockOptions) entries(ctx context.Context, c *admission.Catalog, out *Lo
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		p, err := c.Resolve(admission.ResolveOptions{Agent: name, WithoutRun: true})
 		if err != nil {
-			return nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
+			return nil, nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
 		}
 		found, err := lock.Of(p, r.Providers, r.Sources)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, e := range found {
 			all[e.Object] = e
@@ -585,6 +586,15 @@ func (o *LockOptions) entries(ctx context.Context, c *admission.Catalog, out *Lo
 	entries := make([]lock.Entry, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		entries = append(entries, all[name])
+	}
+	return entries, tools, nil
+}
+
+// entries are those of all agents and models of manifests.
+func (o *LockOptions) entries(ctx context.Context, c *admission.Catalog, out *Locked) ([]lock.Entry, error) {
+	entries, tools, err := pinned(c)
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		facts, err := Probe(ctx, ProbeOptions{Tool: tools[name], State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})

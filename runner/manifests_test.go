@@ -280,7 +280,11 @@ func TestManifestsPassTheirTests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			report, err := agenttest.Run(t.Context(), agenttest.Options{Engine: Tests(RunOptions{Manifests: m, Version: "test", AllowUnsandboxed: true}), Coverage: true})
+			engine, err := Tests(RunOptions{Manifests: m, Version: "test", AllowUnsandboxed: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := agenttest.Run(t.Context(), agenttest.Options{Engine: engine, Coverage: true})
 			if err != nil {
 				t.Fatal(err)
 			}

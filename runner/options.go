@@ -315,8 +315,12 @@ func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	}
 }
 
-// lock reads the lock of the run, and pins the functions of its tools.
+// lock reads the lock of the run, unless it was read before, and pins the functions of its
+// tools.
 func (o *RunOptions) lock() (err error) {
+	if o.locked != nil {
+		return nil
+	}
 	if o.locked, err = lock.Read(o.Locked); err != nil {
 		return err
 	}
@@ -396,11 +400,25 @@ var registries = sync.OnceValue(func() plan.Registries {
 })
 
 // Tests returns what executes the cases of tests, for agenttest.Run. The options hold for
-// every run: Manifests, which ReadManifests has read, and Keys, Version, Kill,
-// AllowUnsandboxed and Containerd.
-func Tests(o RunOptions) engine.Engine {
+// every run: Manifests, which ReadManifests has read, and Keys, Version, Kill, Locked,
+// AllowUnsandboxed and Containerd. With Locked it is an error with the reason LockDrift if
+// anything that an agent of the manifests uses is not as the lock pins it; what programs
+// describe is compared by the runs that start them.
+func Tests(o RunOptions) (engine.Engine, error) {
 	o.WithoutRun, o.Volatile, o.Shared = true, true, &Shared{}
-	return &tests{o}
+	if o.Locked != "" {
+		if err := o.lock(); err != nil {
+			return nil, err
+		}
+		now, _, err := pinned(o.Manifests.Catalog)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock.Error(o.Locked, o.locked.Moved(now, false)); err != nil {
+			return nil, err
+		}
+	}
+	return &tests{o}, nil
 }
 
 // tests executes cases of tests as runs.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -35,6 +36,9 @@ type testOptions struct {
 	baseline, store string
 	tolerance       float64
 
+	locked   bool
+	lockFile string
+
 	keep             string
 	allowUnsandboxed bool
 	containerd       string
@@ -59,15 +63,18 @@ tools and agents were called. --models and --policy run all cases with each of t
 Models, which may be real ones, and narrowed by each of the policies ("none" is
 none), and compare them in a table. --baseline compares with an earlier report: a
 case that passed and fails, and more steps or cost than --tolerance allows, is a
-regression.
+regression. --locked compares what the agents use with the lock of the manifests
+first, and what programs describe when a case starts them; see agentctl lock.
 
 Exit code 0: all cases passed. 1: a case failed, coverage is too low; with
---baseline only a regression counts. 2: the manifests hold a mistake, or no Test.
+--baseline only a regression counts. 2: the manifests hold a mistake, or no Test;
+with --locked something is not as the lock pins it, or the lock is damaged.
 4: with --update or --models a key is missing or was refused. 130, 143: stopped by
 a signal.`,
 		Example: `  agentctl test -f manifests/hello
   agentctl test -f agents greets 'refuses/a push' -o junit > tests.xml
   agentctl test -f agents --coverage --min-coverage 80
+  agentctl test -f agents --locked
   agentctl test -f agents --update                      # with a key
   agentctl test -f agents --models fast,big --write-baseline eval.json
   agentctl test -f agents --models fast --baseline eval.json --tolerance 10`,
@@ -91,6 +98,8 @@ a signal.`,
 	f.StringVar(&o.baseline, "baseline", "", "`file` with an earlier report to compare with")
 	f.StringVar(&o.store, "write-baseline", "", "`file` that the report is written to, as of -o json")
 	f.Float64Var(&o.tolerance, "tolerance", 0, "`percent` by which steps and cost may exceed those of the baseline")
+	f.BoolVar(&o.locked, "locked", false, "refuse what is not as agentctl.lock pins it")
+	lockFile(cmd, &o.lockFile)
 	f.StringVar(&o.keep, "keep", "", "`folder` that keeps the state folders of failed cases, for agentctl logs --state")
 	f.BoolVar(&o.allowUnsandboxed, "allow-unsandboxed", false, "run tools that ask for a sandbox without one")
 	containerd(cmd, &o.containerd)
@@ -147,6 +156,8 @@ func (o *testOptions) check(cmd *cobra.Command) error {
 		return usagef("--tolerance is about a comparison: add --baseline FILE")
 	case cmd.Flags().Changed("parallel") && o.parallel < 1:
 		return usagef("--parallel is less than 1")
+	case o.lockFile != "" && !o.locked:
+		return usagef("--lock-file without --locked compares nothing")
 	case slices.Contains(o.models, ""), slices.Contains(o.policies, ""):
 		return usagef("--models and --policy: a name between commas is empty")
 	}
@@ -195,6 +206,9 @@ func (o *testOptions) runTest(cmd *cobra.Command, names []string) error {
 	return exit(o.code(found))
 }
 
+// lock is the file of the lock.
+func (o *testOptions) lock() string { return cmp.Or(o.lockFile, runner.LockFile(o.files[0])) }
+
 // carryOut carries out the tests; a signal ends them.
 func (o *testOptions) carryOut(parent context.Context, state string, opts agenttest.Options) (*report.Report, error) {
 	notices := o.app.stderr()
@@ -220,9 +234,15 @@ func (o *testOptions) test(ctx context.Context, state string, opts agenttest.Opt
 	if err != nil {
 		return nil, err
 	}
-	opts.Engine = runner.Tests(runner.RunOptions{
+	ro := runner.RunOptions{
 		Manifests: manifests, Keys: state, Version: readVersion().Version, Kill: kill, AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd,
-	})
+	}
+	if o.locked {
+		ro.Locked = o.lock()
+	}
+	if opts.Engine, err = runner.Tests(ro); err != nil {
+		return nil, err
+	}
 	return agenttest.Run(ctx, opts)
 }
 
@@ -234,6 +254,12 @@ func (o *testOptions) code(r *report.Report) int {
 			if why := reason.Reason(c.Reason); !c.Pass && (why == reason.CredentialMissing || why == reason.CredentialRejected) {
 				return reason.ExitCredential
 			}
+		}
+	}
+	if o.locked {
+		if i := slices.IndexFunc(r.Results, func(c report.Case) bool { return c.Reason == string(reason.LockDrift) }); i >= 0 { // whatever the case expects
+			display.Notice(o.app.stderr(), r.Results[i].Test+": what a program describes is not as "+o.lock()+" pins it")
+			return reason.ExitUsage
 		}
 	}
 	if r.Coverage != nil && r.Coverage.Percent < o.least {
