@@ -47,6 +47,8 @@ func NewRedactor(values ...Value) *Redactor {
 			} else {
 				add(&exact, f)
 			}
+			s = skimmer{b: []byte(f), reading: reading{bare: true, written: true}}
+			add(&skimmed, string(s.next(make([]byte, 0, len(f)+8), nil)))
 		}
 	}
 	r := &Redactor{skimmed: newMatcher(skimmed), exact: newMatcher(exact)}
@@ -105,7 +107,8 @@ func (r *Redactor) suspect(b []byte, json bool) (found bool) {
 	if r.skimmed == nil {
 		return false
 	}
-	for _, how := range readings(b, json) {
+	var room [maxReadings]reading
+	for _, how := range readings(room[:0], b, json) {
 		r.blocks(b, how, func(k block) bool {
 			_, _, found = r.skimmed.find(k.text, 0)
 			found = found || len(r.shortened(nil, k.text)) > 0
@@ -120,16 +123,27 @@ func (r *Redactor) suspect(b []byte, json bool) (found bool) {
 
 const utf8Max = 4
 
-// readings are the ways in which a text has to be read.
-func readings(b []byte, json bool) []reading {
-	escapes := bytes.IndexByte(b, 0x1b) >= 0
+// maxReadings is the most ways in which a text has to be read.
+const maxReadings = 4
+
+// readings appends the ways in which a text has to be read.
+func readings(all []reading, b []byte, json bool) []reading {
+	escapes, written := bytes.IndexByte(b, 0x1b) >= 0, bytes.IndexByte(b, '\\') >= 0
 	if json {
+		written = bytes.Contains(b, []byte(`\\`)) // a single one is an escape of this text
 		escapes = bytes.Contains(b, []byte(`\u001b`)) || bytes.Contains(b, []byte(`\u001B`))
 	}
+	all = append(all, reading{json: json})
 	if escapes {
-		return []reading{{json: json}, {json: json, bare: true}}
+		all = append(all, reading{json: json, bare: true})
 	}
-	return []reading{{json: json}}
+	if written {
+		for _, how := range all {
+			how.written = true
+			all = append(all, how)
+		}
+	}
+	return all
 }
 
 // secrets returns the parts of a text that hold a secret, in order and apart from
@@ -138,7 +152,8 @@ func (r *Redactor) secrets(b []byte, json, lines, edges bool) []span {
 	var all []span
 	all = r.exactly(all, b)
 	if r.skimmed != nil {
-		for _, how := range readings(b, json) {
+		var room [maxReadings]reading
+		for _, how := range readings(room[:0], b, json) {
 			r.blocks(b, how, func(k block) bool {
 				hits := r.found(k.text, edges && k.first, edges && k.last)
 				if len(hits) == 0 {

@@ -17,6 +17,9 @@ type reading struct {
 	// bare leaves out the ESC of an escape sequence only: a program that does not
 	// know a sequence shows the rest of it.
 	bare bool
+	// written decodes escapes that are part of the text, however often they were escaped, as
+	// in JSON that an answer holds: a break is left out, and so is every backslash.
+	written bool
 }
 
 // The kinds of a byte at which a character begins. The loop over a text adds the
@@ -27,13 +30,13 @@ const (
 	special = 2
 )
 
-var kinds, kindsJSON = byteKinds(false), byteKinds(true)
+var kinds, kindsEscaped = byteKinds(false), byteKinds(true)
 
-func byteKinds(json bool) (k [256]uint8) {
+func byteKinds(escaped bool) (k [256]uint8) {
 	for c := range k {
 		k[c] = kept
 		switch {
-		case c == 0x1b || leads(byte(c)) || json && c == '\\':
+		case c == 0x1b || leads(byte(c)) || escaped && c == '\\':
 			k[c] = special
 		case c <= ' ' || c >= 0x7f: // at which no UTF-8 character begins, above 0x7f
 			k[c] = left
@@ -59,8 +62,8 @@ type skimmer struct {
 // nil, get one entry for each byte.
 func (s *skimmer) next(dst []byte, p *places) []byte {
 	k := &kinds
-	if s.json {
-		k = &kindsJSON
+	if s.json || s.written {
+		k = &kindsEscaped
 	}
 	for s.at < len(s.b) && len(dst) <= cap(dst)-utf8.UTFMax {
 		if p == nil {
@@ -141,14 +144,53 @@ func (s *skimmer) character(b []byte) (rune, int) {
 	switch {
 	case r == 0x1b && !s.bare:
 		return -1, n + s.sequence(b[n:])
-	case r == utf8.RuneError, ignored(r):
+	case r == utf8.RuneError, r < 0, ignored(r):
 		return -1, n
 	}
 	return r, n
 }
 
+// unwritten reads one character that backslashes stand before. They are left out; at the
+// end of a text an escape may follow.
+func (s *skimmer) unwritten(b []byte) (rune, int) {
+	n := 0
+	for n < len(b) && b[n] == '\\' {
+		n++
+	}
+	if n == len(b) || s.json && b[n] == '"' && n%2 == 0 { // there the string ends
+		return -1, n
+	}
+	switch b[n] {
+	case 'n', 'r', 't':
+		return ' ', n + 1
+	case 'u':
+		if len(b) < n+5 {
+			return -1, len(b)
+		}
+		r, ok := hex4(b[n+1 : n+5])
+		if !ok {
+			return 'u', n + 1
+		}
+		at := n + 5
+		for at < len(b) && b[at] == '\\' {
+			at++
+		}
+		if r >= 0xd800 && r < 0xdc00 && at > n+5 && len(b) >= at+5 && b[at] == 'u' {
+			if low, ok := hex4(b[at+1 : at+5]); ok && low >= 0xdc00 && low < 0xe000 {
+				return (r-0xd800)<<10 + (low - 0xdc00) + 0x10000, at + 5
+			}
+		}
+		return r, n + 5
+	}
+	r, width := utf8.DecodeRune(b[n:])
+	return r, n + width
+}
+
 // decode reads one character, in JSON also one that is escaped.
 func (s *skimmer) decode(b []byte) (rune, int) {
+	if s.written && b[0] == '\\' {
+		return s.unwritten(b)
+	}
 	if !s.json || b[0] != '\\' || len(b) < 2 {
 		return utf8.DecodeRune(b)
 	}

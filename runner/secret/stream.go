@@ -1,7 +1,5 @@
 package secret
 
-import "bytes"
-
 // NewStream begins a text that comes in pieces.
 func (r *Redactor) NewStream() *Stream { return &Stream{of: r, r: r.now()} }
 
@@ -61,13 +59,10 @@ func (s *Stream) scan() (secrets []span, open int) {
 		if need := len(b) + 2*utf8Max; cap(s.text) < need {
 			s.text = make([]byte, 0, 2*need)
 		}
-		ways := 1
-		if bytes.IndexByte(b, 0x1b) >= 0 {
-			ways = 2
-		}
-		for way := range ways {
+		var room [maxReadings]reading
+		for _, how := range readings(room[:0], b, false) {
 			s.from.start, s.from.end = s.from.start[:0], s.from.end[:0]
-			k := skimmer{b: b, reading: reading{bare: way == 1}}
+			k := skimmer{b: b, reading: how}
 			s.text = k.next(s.text[:0], &s.from)
 			for _, f := range r.found(s.text, false, false) {
 				secrets = append(secrets, span{s.from.start[f.start], s.from.end[f.end-1]})
