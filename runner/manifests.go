@@ -566,7 +566,7 @@ func pinned(c *admission.Catalog) ([]lock.Entry, map[string]*v1alpha1.Tool, erro
 		all[entry.Object] = entry
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		p, err := c.Resolve(admission.ResolveOptions{Agent: name, WithoutRun: true})
+		p, err := c.Resolve(admission.ResolveOptions{Agent: name, WithoutRun: true, Below: true})
 		if err != nil {
 			return nil, nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
 		}

@@ -33,6 +33,8 @@ type ResolveOptions struct {
 	Skill string
 	// WithoutRun leaves out the Run objects.
 	WithoutRun bool
+	// Below also accepts an Agent of mode Subagent, for what is not a run of its own.
+	Below bool
 	// Models replace those of agents below, by the names of these.
 	Models map[string]string
 }
@@ -249,7 +251,7 @@ func (c *Catalog) choose(opts ResolveOptions) (Entry[v1alpha1.Agent], *Entry[v1a
 	switch {
 	case !ok:
 		return none, nil, missing(v1alpha1.KindAgent, name, names(c.Agents))
-	case agent.Object.Spec.Mode == v1alpha1.ModeSubagent:
+	case agent.Object.Spec.Mode == v1alpha1.ModeSubagent && !opts.Below:
 		return none, nil, fmt.Errorf("agent %q has mode Subagent: only other agents start it", name)
 	}
 	return agent, run, nil

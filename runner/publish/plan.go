@@ -107,7 +107,7 @@ func (o *Options) present(ctx context.Context, then *plan.Plan, known plan.Regis
 	if _, ok := admitted.Catalog.Agents[then.Agent.Name]; !ok {
 		return nil, reason.Usagef("the manifests do not declare the agent %q, which has prepared the items", then.Agent.Name).WithHint("name its manifest with -f")
 	}
-	resolved, err := admitted.Catalog.Resolve(admission.ResolveOptions{Agent: then.Agent.Name, WithoutRun: true})
+	resolved, err := admitted.Catalog.Resolve(admission.ResolveOptions{Agent: then.Agent.Name, WithoutRun: true, Below: true})
 	if err != nil {
 		return nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
 	}

@@ -293,6 +293,10 @@ func follow(run *view.Run, p Place) []string {
 		}
 		next = append(next, p.goOn(run.ID))
 	}
+	unsent := func(item view.Publication) bool { return !item.Published() }
+	if run.Finished.Phase == view.Succeeded && !p.Away && slices.ContainsFunc(run.Publications, unsent) {
+		next = append(next, "agentctl apply-changes"+named(run.ID, p.State)+" --publish -f FILE")
+	}
 	if len(run.Changes.Files) == 0 || p.Away {
 		return next
 	}
