@@ -274,6 +274,20 @@ func canaryManifests(p *planted, dir, asked, refusing string) string {
 		}})
 }
 
+// signingKey is a key for receipts.
+func signingKey(t *testing.T) string {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
 // TestNoSecretIsInWhatARunLeaves writes every form of every secret of a run into every
 // place from which a text comes into it, and looks for them in all that comes out.
 func TestNoSecretIsInWhatARunLeaves(t *testing.T) {
@@ -326,15 +340,7 @@ touch "named $PROGRAM"
 	file("attached.png", "\x89PNG\r\n\x1a\n0000"+p.at("attached file"), 0o600)
 	file("out/step.md", "", 0o600)
 	file("out/output", "", 0o600)
-	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file("receipt.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), 0o600)
+	file("receipt.key", signingKey(t), 0o600)
 	var traced bytes.Buffer
 	collector := otlptest.Start(&traced)
 
