@@ -2,6 +2,7 @@ package ci
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
 )
 
@@ -47,7 +49,9 @@ type Job struct {
 	Random io.Reader
 	// Version of this program.
 	Version string
-	Files   []File
+	// Agent is the one that was asked for; "" if the manifests hold only one.
+	Agent string
+	Files []File
 }
 
 // Check reports a file that could not be written when the run has ended.
@@ -114,6 +118,18 @@ func (j *Job) End(r view.Result) error {
 		return nil
 	}
 	return errors.Join(j.Close(), j.write(&r))
+}
+
+// NotBegun writes all reports of a run that never began, as one that has failed with the
+// message.
+func (j *Job) NotBegun(why reason.Reason, message string) error {
+	if j == nil {
+		return nil
+	}
+	v := view.Run{}
+	r := v.Result("")
+	r.Agent, r.Phase, r.Reason, r.ExitCode, r.Message = cmp.Or(j.Agent, "none"), view.Failed, string(why), why.ExitCode(), message
+	return j.write(&r)
 }
 
 func (j *Job) write(r *view.Result) error {

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"crypto/rand"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/ci"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
@@ -54,7 +56,7 @@ func (o *runOptions) job(ro *runner.RunOptions) (*ci.Job, error) {
 	a := o.app
 	j := &ci.Job{
 		System: ci.Detect(ci.System(o.ci.value), a.getenv), Log: a.Err, Getenv: a.getenv, Now: time.Now, Random: rand.Reader,
-		Version: readVersion().Version, Files: o.reports,
+		Version: readVersion().Version, Agent: o.agent, Files: o.reports,
 	}
 	if err := j.Check(); err != nil {
 		return nil, usage(err)
@@ -75,4 +77,23 @@ func (o *runOptions) job(ro *runner.RunOptions) (*ci.Job, error) {
 	objects := o.output.value != display.FormatText
 	a.Out, a.Err = ci.Guard(a.Out, j.System, objects), ci.Guard(a.Err, j.System, false)
 	return j, nil
+}
+
+// unbegun is why a run never began: the reason, and the message with the mistakes of the
+// manifests.
+func unbegun(err error) (reason.Reason, string) {
+	if invalid, ok := errors.AsType[*runner.InvalidError](err); ok {
+		var all []string
+		found := runner.Report{Findings: invalid.Findings}
+		for i := range found.Findings {
+			if f := &found.Findings[i]; found.IsError(i) && len(all) < maxFindings {
+				all = append(all, f.Position.String()+": "+f.Path+": "+f.Message)
+			}
+		}
+		return reason.SpecInvalid, err.Error() + ": " + strings.Join(all, "; ")
+	}
+	if _, ok := errors.AsType[*reason.UsageError](err); ok {
+		return reason.SpecInvalid, err.Error()
+	}
+	return reason.Of(err), err.Error()
 }

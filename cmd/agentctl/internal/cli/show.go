@@ -87,7 +87,8 @@ func (a *app) show(ctx context.Context, s showing) error {
 	signals.stop()
 	defer a.closeTelemetry(ctx, s.telemetry)
 	if err != nil {
-		return errors.Join(letGo(ctx, err), s.job.Close())
+		err = letGo(ctx, err)
+		return errors.Join(err, s.job.Close(), s.job.NotBegun(unbegun(err)))
 	}
 	code := outcome.ExitCode()
 	if err := a.showEnd(shown, outcome); err != nil {
