@@ -117,6 +117,21 @@ func leadsNowhere(all []document, from, to string) string {
 	return ""
 }
 
+// TestIndexListsEveryPage: docs/README.md sorts all pages, each once.
+func TestIndexListsEveryPage(t *testing.T) {
+	index := string(read(t, "docs/README.md"))
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 20 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		name := filepath.Base(page)
+		if n := strings.Count(index, "| ["); name != "README.md" && strings.Count(index, "]("+name+") |") != 1 {
+			t.Errorf("docs/README.md has %d rows, and not one for %s", n, name)
+		}
+	}
+}
+
 func TestLinksInDocsLeadSomewhere(t *testing.T) {
 	problems, links := broken(documents(t))
 	for _, p := range problems {

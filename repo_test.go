@@ -40,7 +40,7 @@ func TestTopLevelFoldersAreTheListedOnes(t *testing.T) {
 // targets, and the gate runs the one that tests.
 func TestGateRunsWhatTheReadmeSays(t *testing.T) {
 	readme, targets, gate := string(read(t, "README.md")), string(read(t, "Makefile")), string(read(t, filepath.Join(".ci", "run")))
-	_, first, _ := strings.Cut(readme, "```\n")
+	_, first, _ := strings.Cut(readme, "```sh\n")
 	first, _, _ = strings.Cut(first, "```")
 	for _, target := range []string{"demo", "test"} {
 		if !strings.Contains(first, "make "+target+" ") || !strings.Contains(targets, "\n"+target+": ") {

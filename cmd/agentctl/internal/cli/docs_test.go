@@ -20,6 +20,13 @@ func documents(t *testing.T) map[string]string {
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no docs: %v", err)
 	}
+	for _, pattern := range []string{"docs/*/*.md", "manifests/*/README.md", "plugins/*/*/README.md", "plugins/*/*/*/README.md"} {
+		more, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, more...)
+	}
 	texts := map[string]string{}
 	for _, name := range append(names, filepath.Join(root, "README.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "policies", "README.md")) {
 		text, err := os.ReadFile(name)
