@@ -197,3 +197,41 @@ func lineFits(shown, got string) bool {
 	pattern = strings.NewReplacer(regexp.QuoteMeta("..."), ".*", "…", ".*").Replace(pattern)
 	return regexp.MustCompile("^" + pattern + "$").MatchString(steady(got))
 }
+
+// TestCheckOfShownOutputBites: a check that lets everything pass finds nothing.
+func TestCheckOfShownOutputBites(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		shown, got []string
+		want       bool
+	}{
+		"same":         {"what is shown is printed", []string{"ok  a  3 steps"}, []string{"ok a  3 steps"}, true},
+		"time and id":  {"they differ from run to run", []string{"run/a-01m8f0bjwm34fxjn0s24e9176g  71ms"}, []string{"run/a-01m8h1n70cmkxgmtz0w5ayj6mm  1.2s"}, true},
+		"left out":     {"any lines", []string{"a", "...", "d"}, []string{"a", "b", "c", "d"}, true},
+		"in a line":    {"any text", []string{"a ... c"}, []string{"a b c"}, true},
+		"another word": {"the program says something else", []string{"denied by p/x"}, []string{"denied by p/y"}, false},
+		"another code": {"a number is no time", []string{"3 steps"}, []string{"4 steps"}, false},
+		"more":         {"lines that are not shown", []string{"a"}, []string{"a", "b"}, false},
+		"less":         {"a line that is not printed", []string{"a", "b"}, []string{"a"}, false},
+	}
+	for name, c := range cases {
+		if got := fits(c.shown, c.got); got != c.want {
+			t.Errorf("%s: %s: got %v", name, c.reason, got)
+		}
+	}
+}
+
+func TestMarksAreHeld(t *testing.T) {
+	for text, wrong := range map[string]string{
+		"<!-- not run: network -->\n```sh\nls\n```\n":     "",
+		"<!-- not run: no time -->\n```sh\nls\n```\n":     "is no reason",
+		"<!-- not run: network -->\n\n```sh\nls\n```\n":   "right before a block",
+		"<!-- not run: network -->\n```yaml\na: 1\n```\n": "only commands",
+		"```sh\nls\n": "has no end",
+	} {
+		_, err := parsePage("p.md", text)
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("%q: %v, want %q", text, err, wrong)
+		}
+	}
+}
