@@ -9,7 +9,7 @@ build: ## build every program into bin/
 	.ci/build
 
 test: ## run every test
-	.ci/prepare git patch curl containerd runc busybox
+	.ci/prepare git patch curl jq openssl python3 containerd runc busybox
 	.ci/kube --check
 	.ci/test
 
@@ -17,7 +17,7 @@ test-race: ## run every test with the race detector
 	.ci/race
 
 cover: ## print test coverage per package
-	.ci/prepare git containerd runc busybox
+	.ci/prepare git patch curl jq openssl python3 containerd runc busybox
 	.ci/kube --check
 	.ci/cover
 
