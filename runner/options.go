@@ -50,6 +50,12 @@ type RunOptions struct {
 	// whose journal exists already is not begun a second time.
 	ID string
 
+	// Continue is a run that has ended, named as ResumeOptions.Ref is: the prompt is its next
+	// turn, in the same journal and on the same files. Without Paths the manifests are those
+	// of the turn before, as they are now. ID, Skill, Workspace, InPlace, Caller and Documents
+	// do not go with it. "" begins a run.
+	Continue string
+
 	// Agent and Model choose by name where the manifests hold several; Model
 	// replaces the agent's own.
 	Agent, Model string
@@ -61,6 +67,8 @@ type RunOptions struct {
 	Skill string
 	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
 	Prompt string
+	// Verbatim: the prompt of a run that goes on is data, and no input is filled into it.
+	Verbatim bool
 	// Attach are images and PDF files that go to the model with the prompt.
 	Attach []string
 	// Inputs are data for the agent; they replace single inputs of the Run object.

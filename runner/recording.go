@@ -116,7 +116,7 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 	switch {
 	case v.Finished == nil || v.Finished.Phase == view.Suspended:
 		return errors.New("the run has not ended: agentctl resume --record FILE records it when it has")
-	case !slices.ContainsFunc(v.Messages, func(m *message.Message) bool { return m.Role == message.RoleAssistant }):
+	case !slices.ContainsFunc(v.Said(), func(m *message.Message) bool { return m.Role == message.RoleAssistant }):
 		return errors.New("the run ended before the model was asked anything")
 	}
 	if r.renew {
@@ -162,24 +162,29 @@ func ofSeveral(d *tool.Definition) string {
 	return d.Function
 }
 
-// shownFiles are the files that the model was shown: those of the prompt, and those that
+// shownFiles are the files that the model was shown: those of the prompts, and those that
 // tools returned, each once.
 func shownFiles(v *view.Run) []message.File {
-	files := slices.Clone(v.Started.Files)
+	var files []message.File
 	seen := map[string]bool{}
-	for _, f := range files {
-		seen[f.URL] = true
+	add := func(f message.File) {
+		if !seen[f.URL] {
+			seen[f.URL] = true
+			files = append(files, f)
+		}
 	}
 	for _, m := range v.Messages {
+		for _, p := range m.Parts {
+			if p.File != nil {
+				add(*p.File)
+			}
+		}
 		for _, c := range m.Calls() {
 			if c.Result == nil {
 				continue
 			}
 			for _, f := range c.Result.Attachments {
-				if !seen[f.URL] {
-					seen[f.URL] = true
-					files = append(files, f)
-				}
+				add(f)
 			}
 		}
 	}
@@ -361,6 +366,10 @@ func Update(ctx context.Context, o UpdateOptions) (*Updated, error) {
 	}
 	if o.Replace {
 		return replaceCassette(ctx, c, err, o)
+	}
+	if n := c.Turns(); n > 1 {
+		return nil, reason.Usagef("%s holds a conversation of %d turns, and only its newest one could run again", o.File, n).
+			WithHint("record a new one with: agentctl run --continue RUN -p TEXT --record " + o.File)
 	}
 	was, err := recordedPlan(c)
 	if err != nil {

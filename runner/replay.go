@@ -192,7 +192,6 @@ func recordedPlan(c *cassette.Cassette) (*recorded, error) {
 	if stored.Plan == nil || stored.Agent == nil || stored.Model == nil {
 		return nil, damaged(errors.New("it names no agent and no model"))
 	}
-	started, _ := c.Events[0].Data.(event.RunStarted) // reading has checked it
 	r := &recorded{record: stored, specs: map[string]cassette.Tool{}}
 	for _, t := range c.Tools {
 		r.specs[t.Name] = t
@@ -209,7 +208,7 @@ func recordedPlan(c *cassette.Cassette) (*recorded, error) {
 		}
 	}
 	var err error
-	if r.Plan, err = stored.Recorded(started, registries()); err == nil {
+	if r.Plan, err = stored.Recorded(c.Begun(), registries()); err == nil {
 		r.Definitions, err = r.Called()
 	}
 	if err != nil {

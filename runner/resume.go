@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"sync/atomic"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/environment"
@@ -17,6 +19,7 @@ import (
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/plan"
+	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/secret"
@@ -128,6 +131,156 @@ func Resume(ctx context.Context, o ResumeOptions) (*Outcome, error) {
 		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
 	}
 	return r.execute(ctx)
+}
+
+// goOn adds a turn to a run that has ended, and executes it.
+//
+//	the run                         the error is a *reason.UsageError
+//	has ended                       nil; the Outcome is of the whole conversation
+//	is executed                     that names agentctl send and attach
+//	was interrupted, is suspended   that names agentctl resume
+//	was started by a call, served   that says so
+//	files were not kept             that says so
+func goOn(ctx context.Context, o *RunOptions, rec *recording) (*Outcome, error) {
+	found, err := journal.FindRun(o.State, o.Continue)
+	if err != nil {
+		return nil, (&reason.UsageError{Err: err}).WithHint("agentctl get runs lists the runs")
+	}
+	seen := &view.Run{}
+	if err := runs.Fold(ctx, found, seen); err != nil {
+		return nil, err
+	}
+	if err := answerable(found, seen); err != nil {
+		return nil, err
+	}
+	record, err := plan.ReadRecord(found.Dir, seen)
+	if err != nil {
+		return nil, err
+	}
+	earlier := &plan.Earlier{Run: seen, Record: record}
+	p, err := o.turn(ctx, earlier)
+	if err != nil {
+		return nil, err
+	}
+	files := p.Workspace
+	files.Dir = environment.FilesDir(found.Dir, found.ID, files.Source, files.Cloned)
+	fresh := files.Strategy == v1alpha1.StrategyInPlace || seen.Snapshot == "" || seen.InSource
+	if _, err := os.Lstat(files.Dir); err != nil && (!fresh || files.Cloned) {
+		return nil, reason.Usagef("run %s cannot go on: its files were removed at its end, as spec.workspace.retain says", found.ID).
+			WithHint("agentctl apply-changes run/" + found.ID + " applies its change: then it goes on with the files of its source")
+	}
+	r := &run{opts: o, host: environment.NewHost(o.host()), folder: &folder{id: found.ID, dir: found.Dir}, newID: execution.NewIDs(time.Now), tree: &tree{}, redactor: &atomic.Pointer[secret.Redactor]{}}
+	r.policies = policyNames(p.Policies)
+	j, _, err := trail.Open(ctx, r.journaling())
+	if err != nil {
+		return nil, errors.Join(held(err), r.host.Close())
+	}
+	r.exec = execution.New(j, found.ID, found.Dir, r.newID, r.watch(seen))
+	if err := r.addTurn(ctx, found, p, earlier, files, fresh); err != nil {
+		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
+	}
+	r.recording = rec
+	return r.execute(ctx)
+}
+
+// answerable refuses a run that cannot go on with another turn.
+func answerable(found journal.Found, v *view.Run) error {
+	refused := func(format string, args ...any) *reason.UsageError {
+		return reason.Usagef("run %s cannot go on: %s", found.ID, fmt.Sprintf(format, args...))
+	}
+	switch p := v.Started.Parent; {
+	case p != nil:
+		return refused("it was started by a call of run %s", p.Run).WithHint("agentctl run --continue run/" + p.Root + " -p TEXT")
+	case v.Phase == view.Suspended && v.Finished != nil:
+		return refused("its turn is suspended").WithHint("answer what it waits for (agentctl approve), then: agentctl resume run/" + found.ID)
+	case v.Finished == nil && journal.Held(found.Dir):
+		return refused("its turn is not over").WithHint("agentctl send run/" + found.ID + " TEXT tells it something; agentctl attach run/" + found.ID + " shows it")
+	case v.Finished == nil:
+		return refused("its turn was interrupted").WithHint("end it with: agentctl resume run/" + found.ID)
+	}
+	return nil
+}
+
+// turn makes the plan of another turn.
+func (o *RunOptions) turn(ctx context.Context, e *plan.Earlier) (*plan.Plan, error) {
+	id := e.Run.ID
+	switch {
+	case o.Prompt == "":
+		return nil, reason.Usagef("run %s goes on with a prompt", id).WithHint("say it with -p TEXT")
+	case e.Record.Served:
+		return nil, reason.Usagef("run %s cannot go on: clients made its calls, and no model", id)
+	case o.Skill != "" || o.Workspace != "" || o.InPlace || o.ID != "" || o.Caller != nil || len(o.Documents) > 0:
+		return nil, reason.Usagef("run %s goes on as it began: its files, its name and its model cannot be replaced by another kind", id)
+	}
+	if len(o.Paths) == 0 && o.Manifests == nil {
+		if o.Paths = e.Record.Paths; len(o.Paths) == 0 {
+			return nil, reason.Usagef("run %s: where its manifests were read from is not known", id).WithHint("name them with -f")
+		}
+		for _, path := range o.Paths {
+			if _, err := os.Stat(path); err != nil {
+				return nil, reason.Usagef("run %s: the manifests of the turn before: %w", id, err).WithHint("name them with -f")
+			}
+		}
+	}
+	if o.Verbatim {
+		o.Prompt = prompt.Escape(o.Prompt)
+	}
+	planning := o.planning(nil)
+	planning.Earlier, planning.Prefer = e, e.Run.Started.Agent
+	p, err := planned(ctx, planning)
+	if err != nil {
+		return nil, err
+	}
+	if p.Carried != nil {
+		return nil, reason.Usagef("run %s cannot go on: the manifests have the plan of a skill carried out, which takes no prompt", id)
+	}
+	if o.Pinned {
+		if err := p.RequirePinned(); err != nil {
+			return nil, err
+		}
+	}
+	if o.locked != nil {
+		if err := o.unmoved(p.Plan); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.AdmitAttached(ctx)
+}
+
+// addTurn durably records that the run goes on, before anything else happens. No other process
+// writes its journal.
+func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e *plan.Earlier, files workspace.Spec, fresh bool) error {
+	if err := runs.Fold(ctx, found, r.exec.View, r.exec.Recorder.Run()); err != nil {
+		return err
+	}
+	if r.exec.View.LastSeq != e.Run.LastSeq {
+		return reason.Usagef("run %s has changed at this moment", found.ID).WithHint("agentctl get run/" + found.ID + " shows its state; try again")
+	}
+	r.plan = p.Lean()
+	d, err := r.declared(ctx, p, files)
+	if err != nil {
+		return err
+	}
+	changes := p.Since(e)
+	for _, text := range changes.Texts {
+		if changes.Rules && len(e.Run.Remembered) > 0 {
+			r.warnings = append(r.warnings, "what was approved for always is asked about again: "+text)
+			break
+		}
+	}
+	err = r.exec.Resume(event.RunResumed{
+		Isolation: d.Isolation, OuterIsolation: d.OuterIsolation, Version: d.Version, Prices: d.Prices,
+		Turn: &event.Turn{
+			Number: len(e.Run.Turns) + 1, Agent: d.Agent, Model: d.Model, Prompt: d.Prompt, Files: d.Files, Inputs: d.Inputs, Origin: d.Origin, InputOrigins: d.InputOrigins,
+			Plan: d.Plan, Mode: d.Mode, Tools: d.Tools, ToolIsolation: d.ToolIsolation, User: d.User, RepositoryPolicies: d.RepositoryPolicies,
+			Changed: changes.Texts, Forgets: changes.Rules, Fresh: fresh,
+		},
+	}, "")
+	if err != nil {
+		return err
+	}
+	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot})
+	return nil
 }
 
 // ended is the outcome of a run that had ended before.

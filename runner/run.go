@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,6 +101,9 @@ func Run(ctx context.Context, o RunOptions) (*Outcome, error) {
 			return nil, err
 		}
 	}
+	if o.Continue != "" {
+		return goOn(ctx, &o, rec)
+	}
 	host, newID := environment.NewHost(o.host()), execution.NewIDs(time.Now)
 	if o.Shared == nil { // with many runs in one process an early start gains nothing
 		host.Prepare()
@@ -188,42 +192,63 @@ func (r *run) watch(before *view.Run) func(event.Event) {
 
 // start records the plan and the first event of the run.
 func (r *run) start(ctx context.Context, p *plan.Plan, files workspace.Spec) error {
-	inputs, err := json.Marshal(p.Inputs)
-	if err != nil {
-		return fmt.Errorf("write down the inputs: %w", err)
-	}
-	attached, err := r.storeAttached(p.Attached)
+	started, err := r.declared(ctx, p, files)
 	if err != nil {
 		return err
 	}
-	root, level := environment.Root(files), r.host.Level()
-	system, warnings := p.SystemPrompt(ctx, root, level)
-	r.system, r.warnings = system, append(p.Warnings, warnings...)
-	record := p.Record(system)
-	record.AllowUnsandboxed, record.FailOnDenied = r.opts.AllowUnsandboxed, r.opts.FailOnDenied
-	stored, err := json.Marshal(record)
-	if err != nil {
-		return fmt.Errorf("write down the plan: %w", err)
-	}
-	id, err := r.exec.Recorder.PutBlob(stored)
-	if err != nil {
-		return fmt.Errorf("write down the plan: %w", err)
-	}
-	started := event.RunStarted{
-		Agent: p.Agent.Name, Model: plan.Asked(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
-		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
-		Workspace: recordedFiles(p, files, r.opts),
-		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
-		Version: r.opts.Version, User: r.opts.user(), Parent: r.lineage(), RepositoryPolicies: p.Repository(), Prices: p.Models().Basis(),
-		Audit: trail.Begin(),
-	}
+	started.Workspace, started.Parent, started.Audit = recordedFiles(p, files, r.opts), r.lineage(), trail.Begin()
 	for above := r.parent; above != nil; above = above.parent { // what the run at the top must not change, a copy of its files must not
 		if mode := above.exec.View.Started.Workspace.Apply; mode == string(v1alpha1.ApplyNever) {
 			started.Workspace.Apply = mode
 		}
 	}
-	p.Origins.Record(&started)
 	return r.exec.Start(started)
+}
+
+// declared stores the plan, and returns what the first event of a run, or of a turn, says of it.
+func (r *run) declared(ctx context.Context, p *plan.Plan, files workspace.Spec) (started event.RunStarted, err error) {
+	inputs, err := json.Marshal(p.Inputs)
+	if err != nil {
+		return started, fmt.Errorf("write down the inputs: %w", err)
+	}
+	attached, err := r.storeAttached(p.Attached)
+	if err != nil {
+		return started, err
+	}
+	root, level := environment.Root(files), r.host.Level()
+	system, warnings := p.SystemPrompt(ctx, root, level)
+	r.system, r.warnings = system, append(p.Warnings, warnings...)
+	record := p.Record(system)
+	record.AllowUnsandboxed, record.FailOnDenied, record.Paths = r.opts.AllowUnsandboxed, r.opts.FailOnDenied, readAgain(r.opts.Paths)
+	stored, err := json.Marshal(record)
+	if err != nil {
+		return started, fmt.Errorf("write down the plan: %w", err)
+	}
+	id, err := r.exec.Recorder.PutBlob(stored)
+	if err != nil {
+		return started, fmt.Errorf("write down the plan: %w", err)
+	}
+	started = event.RunStarted{
+		Agent: p.Agent.Name, Model: plan.Asked(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
+		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
+		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
+		Version: r.opts.Version, User: r.opts.user(), RepositoryPolicies: p.Repository(), Prices: p.Models().Basis(),
+	}
+	p.Origins.Record(&started)
+	return started, nil
+}
+
+// readAgain are the paths from which another turn can read the manifests; none if they came
+// from standard input.
+func readAgain(paths []string) (all []string) {
+	for _, path := range paths {
+		abs, err := filepath.Abs(path)
+		if path == "-" || err != nil {
+			return nil
+		}
+		all = append(all, abs)
+	}
+	return all
 }
 
 // recordedFiles are the files of a run as its first event names them.
@@ -322,7 +347,7 @@ func terminal(t *Terminal) *approval.Terminal {
 // execute executes a run whose journal is open, and closes it.
 func (r *run) execute(ctx context.Context) (*Outcome, error) {
 	deadline := r.plan.Deadline()
-	left, limit := deadline-r.exec.View.Worked(time.Now()), fmt.Sprintf("limits.timeout of %s", deadline)
+	left, limit := deadline-r.exec.View.TurnWorked(time.Now()), fmt.Sprintf("limits.timeout of %s", deadline)
 	if o := r.opts.Timeout; o > 0 && o < left {
 		left, limit = o, fmt.Sprintf("--timeout of %s", o)
 	}
@@ -523,9 +548,10 @@ func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 	return policy.NewEngine(p.Rules, c), nil
 }
 
-// usedBy is what a run has used of its limits at a time.
+// usedBy is what the newest turn of a run has used of its limits at a time.
 func usedBy(v *view.Run, at time.Time) plan.Used {
-	return plan.Used{Tokens: v.Tokens.Total(), Steps: int64(v.Steps), Time: at.Sub(v.StartTime), Cost: v.Cost}
+	t := v.Turn()
+	return plan.Used{Tokens: t.Tokens.Total(), Steps: int64(v.TurnSteps()), Time: at.Sub(t.StartTime), Cost: t.Cost}
 }
 
 // present returns the rules as they are now, for a run whose policies can change.

@@ -230,6 +230,23 @@ type Resumed struct {
 	Version        string `json:"version"`
 	Isolation      string `json:"isolation"`
 	OuterIsolation string `json:"outer_isolation,omitempty"`
+	// Turn is set where a run goes on that had ended.
+	Turn *Turn `json:"turn,omitempty"`
+}
+
+// Turn is one more prompt to a run that had ended. Its fields are as those of Started.
+type Turn struct {
+	Number             int      `json:"number"`
+	Agent              string   `json:"agent"`
+	User               string   `json:"user,omitempty"`
+	Mode               string   `json:"mode,omitempty"`
+	Model              string   `json:"model"`
+	Provider           string   `json:"provider"`
+	ModelID            string   `json:"model_id,omitempty"`
+	Tools              []string `json:"tools,omitempty"`
+	RepositoryPolicies []string `json:"repository_policies,omitempty"`
+	PromptDigest       string   `json:"prompt_digest,omitempty"`
+	InputsDigest       string   `json:"inputs_digest,omitempty"`
 }
 
 // Finished is the end of a run, or of its work until it is resumed (run.finished).

@@ -74,7 +74,8 @@ type Parent struct {
 }
 
 // RunResumed records that another process continues a run that was interrupted
-// or suspended. A request that was not answered is void and sent again.
+// or suspended, or has ended and is given another turn. A request that was not answered
+// is void and sent again.
 type RunResumed struct {
 	// Attempt counts the processes that have worked on the run; the first resume is 2.
 	Attempt int `json:"attempt"`
@@ -84,6 +85,49 @@ type RunResumed struct {
 	Version        string `json:"version"`
 	// Prices as in run.started, of this process.
 	Prices []ModelPrice `json:"prices,omitempty"`
+	// Turn is what the run goes on with that had ended; nil for one that had not.
+	Turn *Turn `json:"turn,omitempty"`
+}
+
+// Turn is one more prompt to a run that has ended, with a plan of its own. It is durable
+// before anything else happens.
+type Turn struct {
+	// Number of the turn; the one that begins a run is 1.
+	Number int `json:"number"`
+	// Agent to ToolIsolation, and RepositoryPolicies, are as in run.started.
+	Agent         string                    `json:"agent"`
+	Model         message.ModelRef          `json:"model"`
+	Prompt        string                    `json:"prompt"`
+	Files         []message.File            `json:"files,omitempty"`
+	Inputs        json.RawMessage           `json:"inputs,omitempty"`
+	Origin        *message.Origin           `json:"origin,omitempty"`
+	InputOrigins  map[string]message.Origin `json:"inputOrigins,omitempty"`
+	Plan          string                    `json:"plan,omitempty"`
+	Mode          string                    `json:"mode,omitempty"`
+	Tools         []string                  `json:"tools,omitempty"`
+	ToolIsolation map[string]string         `json:"toolIsolation,omitempty"`
+	// User is who began the turn.
+	User               string   `json:"user,omitempty"`
+	RepositoryPolicies []string `json:"repositoryPolicies,omitempty"`
+	// Changed says what is declared otherwise than in the turn before, for people.
+	Changed []string `json:"changed,omitempty"`
+	// Forgets: what was approved for always before this turn is asked about again.
+	Forgets bool `json:"forgets,omitempty"`
+	// Fresh: the files are as their source is now, and changes count from here on.
+	Fresh bool `json:"fresh,omitempty"`
+}
+
+// InTurn returns what holds for a run since a process has taken it up: in a new turn, what
+// the turn has declared in place of the first event.
+func (s RunStarted) InTurn(d RunResumed) RunStarted {
+	t := d.Turn
+	if t == nil {
+		return s
+	}
+	s.Agent, s.Model, s.Prompt, s.Files, s.Inputs, s.Origin, s.InputOrigins = t.Agent, t.Model, t.Prompt, t.Files, t.Inputs, t.Origin, t.InputOrigins
+	s.Plan, s.Mode, s.Tools, s.ToolIsolation, s.User, s.RepositoryPolicies = t.Plan, t.Mode, t.Tools, t.ToolIsolation, t.User, t.RepositoryPolicies
+	s.Isolation, s.OuterIsolation, s.Version, s.Prices = d.Isolation, d.OuterIsolation, d.Version, d.Prices
+	return s
 }
 
 // ToolsDescribed records the functions of a Tool that provides several: each is a tool

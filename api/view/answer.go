@@ -164,13 +164,16 @@ func (r *Run) answer(m *message.Message, by message.ModelRef, tokens message.Usa
 	closeParts(m, now.UnixMilli())
 	r.open = nil
 	r.Tokens = r.Tokens.Add(tokens)
+	t := r.Turn()
+	t.Tokens = t.Tokens.Add(tokens)
 	switch {
 	case estimate != nil: // what it cost is not known, whatever the price
 		r.Uncounted, r.Estimated = true, r.Estimated.Add(*estimate)
+		t.Uncounted, t.Estimated = true, t.Estimated.Add(*estimate)
 	case cost == nil:
-		r.Unpriced = true
+		r.Unpriced, t.Unpriced = true, true
 	default:
-		r.Cost = r.Cost.Add(*cost)
+		r.Cost, t.Cost = r.Cost.Add(*cost), t.Cost.Add(*cost)
 	}
 }
 

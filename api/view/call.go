@@ -310,6 +310,7 @@ func (r *Run) count(child *message.ChildRun) {
 	if child.Estimated != nil {
 		r.Uncounted, r.Estimated = true, r.Estimated.Add(*child.Estimated)
 	}
+	r.Turn().count(child)
 }
 
 // end is a move that the table allows.

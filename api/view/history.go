@@ -16,13 +16,16 @@ const summaryIntro = "Summary of the conversation so far, which it replaces:\n\n
 const todosIntro = "\n\nThe todo list, as it is now:\n"
 
 // History returns the conversation as it is sent to a model: without void
-// messages and, after a compaction, the first prompt, the summary, and what is
-// kept word for word.
+// messages and, after a compaction, the first prompt, the summary, the prompt of the
+// newest turn, and what is kept word for word.
 func (r *Run) History() []*message.Message {
 	from, history := 0, []*message.Message(nil)
 	if s := r.summary(); s != nil {
 		from = max(1, r.tailOf(s)) // the first prompt is there once
 		history = append(history, r.Messages[0], asked(s))
+		if t := r.Turn(); t != nil && t.first > 0 && t.first < from {
+			history = append(history, r.Messages[t.first])
+		}
 	}
 	for _, m := range r.Messages[from:] {
 		if !m.Summary && m.Error == "" && !m.Open() {

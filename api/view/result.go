@@ -53,6 +53,9 @@ type Result struct {
 	// ChangesError says why what the run changed is not completely known.
 	ChangesError string   `json:"changesError,omitempty"`
 	Warnings     []string `json:"warnings"`
+	// Turns of a conversation that went on after its end; absent for a run of one turn.
+	// What stands beside it is of the whole run, and its end that of the newest turn.
+	Turns []TurnResult `json:"turns,omitempty"`
 	// Journal is the folder in which everything is written down.
 	Journal string `json:"journal"`
 }
@@ -124,7 +127,7 @@ func (r *Run) Result(journal string) Result {
 	}
 	res.Applied = r.Applied != nil
 	res.Warnings = append(res.Warnings, r.Warnings...)
-	res.Calls = r.Calls()
+	res.Calls, res.Turns = r.Calls(), r.turnResults()
 	for _, m := range r.Messages {
 		for _, c := range m.Calls() {
 			res.ToolCalls = append(res.ToolCalls, callResult(c))

@@ -28,10 +28,13 @@ type Run struct {
 	ID    string
 	Phase string
 
-	// Started is the event that opened the run; Finished is the event that
-	// closed it, nil until then.
+	// Started is the event that opened the run, with what its newest turn has declared
+	// since; Finished is the event that closed it, nil until then.
 	Started  event.RunStarted
 	Finished *event.RunFinished
+
+	// Turns of the conversation in order; a run has one, unless it went on after its end.
+	Turns []*Turn
 
 	StartTime, EndTime time.Time
 	// Attempt counts the processes that have worked on the run, from 1.
@@ -62,6 +65,8 @@ type Run struct {
 	// AppliedLater counts how often a person has applied it, while the run was suspended or
 	// after its end.
 	AppliedLater int
+	// InSource says that the source folder has the newest Changes.
+	InSource bool
 	// Described are the functions of the Tools that provide several, in order.
 	Described []event.ToolsDescribed
 	// Warnings in order.
@@ -161,9 +166,10 @@ func (r *Run) apply(e event.Event) error {
 		r.Snapshot = d.Snapshot
 		r.note(e, message.Part{Type: message.PartSnapshot, Snapshot: &message.Snapshot{Hash: d.Snapshot}})
 	case event.WorkspacePatch:
-		r.Changes = d
+		r.Changes, r.InSource = d, false
 		r.note(e, message.Part{Type: message.PartPatch, Patch: patch(d)})
 	case event.WorkspaceApplied:
+		r.InSource = d.By == "" || d.Change == r.Changes.Change
 		if d.By == "" {
 			r.Applied = &d
 		} else {
@@ -190,8 +196,17 @@ func (r *Run) expects(e event.Event) error {
 			return errors.New("the run has begun already")
 		}
 	case event.RunResumed:
-		if r.Finished != nil && r.Phase != Suspended {
+		ended := r.Finished != nil && r.Phase != Suspended
+		switch {
+		case ended && d.Turn == nil:
 			return errors.New("the run has ended")
+		case !ended && d.Turn != nil:
+			return errors.New("the turn before has not ended")
+		case d.Turn == nil:
+		case d.Turn.Number != len(r.Turns)+1:
+			return fmt.Errorf("turn %d comes after turn %d", d.Turn.Number, len(r.Turns))
+		case r.messages[e.Message] != nil && e.Message != "":
+			return fmt.Errorf("message %q exists", e.Message)
 		}
 	case event.RunFinished, event.Warning, event.Unknown, event.WorkspaceSnapshot, event.WorkspacePatch:
 		return nil // a run that cannot begin is recorded, too
@@ -219,8 +234,7 @@ func (r *Run) start(e event.Event, d event.RunStarted) error {
 	if err := r.user(e, d.Prompt, false, d.Origin); err != nil {
 		return err
 	}
-	r.asked.System, r.asked.Tools = d.Plan, d.Tools
-	r.attach(e, d.Files)
+	r.turn(e, nil)
 	return nil
 }
 
@@ -232,6 +246,9 @@ func (r *Run) resume(e event.Event, d event.RunResumed) error {
 	}
 	r.worked = r.Worked(r.LastTime)
 	r.since, r.Attempt, r.Phase, r.Finished, r.EndTime = e.Time, d.Attempt, Running, nil, time.Time{}
+	if t := r.Turn(); t != nil && d.Turn == nil { // it was suspended
+		t.Finished, t.EndTime = nil, time.Time{}
+	}
 	r.closeInquiries()
 	r.PendingApprovals = nil
 	r.void(e.Time)
@@ -242,13 +259,19 @@ func (r *Run) resume(e event.Event, d event.RunResumed) error {
 			r.Steps++
 		}
 	}
-	return nil
+	if d.Turn == nil {
+		return nil
+	}
+	return r.goOnWith(e, d)
 }
 
 // finish closes the run, the message that was being written, and, unless
 // the run waits for a person, the calls that have no result.
 func (r *Run) finish(e event.Event, d event.RunFinished) {
 	r.Finished, r.Phase, r.EndTime = &d, d.Phase, e.Time
+	if t := r.Turn(); t != nil {
+		t.Finished, t.EndTime = &d, e.Time
+	}
 	if m := r.open; m != nil {
 		now := e.Time.UnixMilli()
 		m.Error, m.Time.Completed = message.Aborted, now

@@ -43,7 +43,13 @@ const maxRefused = 1000
 //	goes on, waits, was killed   a *reason.UsageError
 //	has a changed journal        that of journal.Check
 func Statement(ctx context.Context, dir string) (*audit.Statement, error) {
-	w := &collector{dir: dir, log: sha256.New()}
+	return statement(ctx, dir, 0)
+}
+
+// statement is Statement for the end that has a number; 0 is the newest. Of a run that went
+// on after it, what came later is left out.
+func statement(ctx context.Context, dir string, end int64) (*audit.Statement, error) {
+	w := &collector{dir: dir, log: sha256.New(), until: end}
 	w.projection = trail.NewProjection(w.record)
 	report, err := journal.Check(ctx, dir, w.line)
 	if err != nil {
@@ -65,11 +71,14 @@ func Statement(ctx context.Context, dir string) (*audit.Statement, error) {
 // collector takes what a receipt says from the events of a run.
 type collector struct {
 	dir        string
+	until      int64
 	projection *trail.Projection
-	log        hash.Hash
-	size       int64
-	records    int64
-	buf        []byte
+	// behind are the lines behind the end so far.
+	behind  []journal.Line
+	log     hash.Hash
+	size    int64
+	records int64
+	buf     []byte
 
 	started  event.RunStarted
 	at       string
@@ -94,7 +103,7 @@ func (w *collector) line(l journal.Line) error {
 		if w.head == "" {
 			w.head = l.Prev
 		}
-		return nil
+		return w.later(l)
 	}
 	if err := w.projection.Line(l.Text); err != nil {
 		return err
@@ -117,7 +126,10 @@ func (w *collector) line(l journal.Line) error {
 		w.started, w.at, w.attempts, w.prices = d, at, 1, slices.Clone(d.Prices)
 		w.r.Run.ID = e.Run
 	case event.RunResumed:
-		w.attempts = d.Attempt
+		w.attempts, w.started = d.Attempt, w.started.InTurn(d)
+		if d.Turn != nil && d.Turn.Fresh {
+			w.patch = event.WorkspacePatch{}
+		}
 		w.prices = append(w.prices, d.Prices...)
 	case event.ModelResponse:
 		w.answered(d.Model, d.Tokens)
@@ -141,6 +153,27 @@ func (w *collector) line(l journal.Line) error {
 			return err
 		}
 		w.evidence = bytes.Clone(raw.Data.Evidence)
+	}
+	return nil
+}
+
+// later takes a line behind the end. If the run went on, it belongs to the run.
+func (w *collector) later(l journal.Line) error {
+	if w.until == w.seq {
+		return nil
+	}
+	kept := l
+	kept.Text = bytes.Clone(l.Text)
+	kept.Type = bytes.Clone(l.Type)
+	if w.behind = append(w.behind, kept); event.Type(l.Type) != event.TypeRunResumed {
+		return nil
+	}
+	all := w.behind
+	w.behind, w.end, w.head, w.applied = nil, nil, "", false
+	for _, one := range all {
+		if err := w.line(one); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -91,7 +91,15 @@ func (v *Verdict) withJournal(ctx context.Context, o ReceiptOptions, payload []b
 		v.note("run %s is not in the state folder: what the receipt says of it was not compared", brief(v.Run))
 		return nil
 	}
-	s, err := Statement(ctx, found.Dir)
+	var signedEnd struct {
+		Predicate struct {
+			Journal struct {
+				Events int64 `json:"events"`
+			} `json:"journal"`
+		} `json:"predicate"`
+	}
+	_ = json.Unmarshal(payload, &signedEnd) // 0 is the newest end
+	s, err := statement(ctx, found.Dir, signedEnd.Predicate.Journal.Events)
 	if usage, ok := errors.AsType[*reason.UsageError](err); ok {
 		v.add(Problem{Problem: "the journal has no such end: " + usage.Error()})
 		return nil

@@ -207,6 +207,15 @@ func (c *check) refer(l journal.Line) error {
 	if kind == event.TypeWarning && bytes.Contains(l.Text, []byte(damagedWarning)) {
 		c.damaged = append(c.damaged, l.Seq)
 	}
+	if kind == event.TypeRunResumed && c.ended {
+		var e event.Event
+		if err := e.UnmarshalJSON(l.Text); err != nil {
+			return err
+		}
+		if d, _ := e.Data.(event.RunResumed); d.Turn != nil {
+			c.ended = false // the conversation goes on
+		}
+	}
 	if c.ended && c.after == nil && kind != event.TypeWorkspaceApplied && kind != event.TypePublishItem {
 		c.after = &journal.Line{Seq: l.Seq, File: l.File, Number: l.Number, Offset: l.Offset, Type: slices.Clone(l.Type)}
 	}

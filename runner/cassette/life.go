@@ -14,6 +14,8 @@ type Entry struct {
 	// Past marks an event that would not have been recorded without the interruption, and
 	// that the result of the run still shows.
 	Past bool
+	// Earlier marks an event of the turns before the newest: a replay begins behind them.
+	Earlier bool
 	// gone marks an entry that is left out.
 	gone bool
 }
@@ -28,21 +30,62 @@ func (c *Cassette) Ended() bool {
 	return ok && f.Phase != suspended
 }
 
-// Interrupted reports whether more than one process has worked on the run.
+// Interrupted reports whether more than one process has worked on the newest turn.
 func (c *Cassette) Interrupted() bool {
-	return slices.ContainsFunc(c.Events, func(e event.Event) bool { return e.Type() == event.TypeRunResumed })
+	return slices.ContainsFunc(c.Events[c.turn()+1:], func(e event.Event) bool { return e.Type() == event.TypeRunResumed })
+}
+
+// Turns is how many turns the run has.
+func (c *Cassette) Turns() int {
+	turns := 1
+	for _, e := range c.Events {
+		if d, ok := e.Data.(event.RunResumed); ok && d.Turn != nil {
+			turns = d.Turn.Number
+		}
+	}
+	return turns
+}
+
+// Begun is the first event of the run, as its newest turn has it.
+func (c *Cassette) Begun() event.RunStarted {
+	started, _ := c.Events[0].Data.(event.RunStarted) // reading has checked it
+	for _, e := range c.Events {
+		if d, ok := e.Data.(event.RunResumed); ok {
+			started = started.InTurn(d)
+		}
+	}
+	return started
+}
+
+// turn is the place of the event that begins the newest turn.
+func (c *Cassette) turn() int {
+	for i, e := range slices.Backward(c.Events) {
+		if d, ok := e.Data.(event.RunResumed); ok && d.Turn != nil {
+			return i
+		}
+	}
+	return 0
 }
 
 // Life returns the events as a single process without an interruption would have recorded
 // them: a request that was sent again, a call that ran again and a question that was asked
 // again occur once. The question whether a call ran was asked because of the interruption:
-// it is marked as Past.
+// it is marked as Past. What was recorded before the newest turn is as it was.
 func (c *Cassette) Life() []Entry {
+	begin := c.turn()
 	l := &life{kept: map[string][]Entry{}, ofCall: map[string][]int{}}
-	for i, e := range c.Events {
-		l.add(Entry{Event: e, Line: c.Line(i)})
+	for i, e := range c.Events[begin:] {
+		l.add(Entry{Event: e, Line: c.Line(begin + i)})
 	}
-	return slices.DeleteFunc(l.entries, func(e Entry) bool { return e.gone })
+	now := slices.DeleteFunc(l.entries, func(e Entry) bool { return e.gone })
+	if begin == 0 {
+		return now
+	}
+	all := make([]Entry, 0, begin+len(now))
+	for i, e := range c.Events[:begin] {
+		all = append(all, Entry{Event: e, Line: c.Line(i), Earlier: true})
+	}
+	return append(all, now...)
 }
 
 // life merges the events of several processes.
@@ -67,6 +110,10 @@ type life struct {
 func (l *life) add(e Entry) {
 	switch d := e.Data.(type) {
 	case event.RunResumed:
+		if d.Turn != nil { // it is the first
+			l.append(e)
+			return
+		}
 		l.resumed()
 		return
 	case event.StepStart:
@@ -145,7 +192,7 @@ func (l *life) resumed() {
 			continue
 		}
 		switch o.Data.(type) {
-		case event.ModelResponse, event.UserMessage, event.MessageReceived, event.RunStarted:
+		case event.ModelResponse, event.UserMessage, event.MessageReceived, event.RunStarted, event.RunResumed:
 			return
 		case event.ModelRequest:
 			l.again = l.inStep(i)

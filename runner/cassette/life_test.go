@@ -203,3 +203,30 @@ func TestAnswersAreReadFromWhatWasTold(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
+
+// What was before the newest turn is kept as it was: a replay begins behind it.
+func TestTheLifeOfATurnKeepsTheTurnsBefore(t *testing.T) {
+	c := &Cassette{Events: []event.Event{
+		at("m1", "", event.RunStarted{Agent: "a", Plan: "one"}),
+		at("", "", event.StepStart{Step: 1}), at("m2", "", event.ModelRequest{}),
+		at("", "", event.RunResumed{Attempt: 2}),
+		at("", "", event.StepStart{Step: 1}), at("m3", "", event.ModelRequest{}), at("m3", "", event.ModelResponse{}),
+		at("", "", event.RunFinished{Phase: "Succeeded"}),
+		at("m4", "", event.RunResumed{Attempt: 3, Turn: &event.Turn{Number: 2, Agent: "b", Plan: "two"}}),
+		at("", "", event.StepStart{Step: 2}), at("m5", "", event.ModelRequest{}),
+		at("", "", event.RunResumed{Attempt: 4}),
+		at("", "", event.StepStart{Step: 2}), at("m6", "", event.ModelRequest{}), at("m6", "", event.ModelResponse{}),
+		at("", "", event.RunFinished{Phase: "Failed"}),
+	}}
+	if got, want := course(c.Life()), "startedm1 step.start model.requestm2 resumed step.start model.requestm3 model.responsem3 finished resumedm4 step.start model.requestm6 model.responsem6 finished"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for i, e := range c.Life() {
+		if e.Earlier != (i < 8) {
+			t.Errorf("entry %d (%s): earlier is %v", i, e.Type(), e.Earlier)
+		}
+	}
+	if b := c.Begun(); b.Agent != "b" || b.Plan != "two" || c.Turns() != 2 || !c.Interrupted() {
+		t.Errorf("begun %+v, %d turns", b, c.Turns())
+	}
+}

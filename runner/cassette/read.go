@@ -232,9 +232,11 @@ func (r *reader) event(object []byte) error {
 	if want := int64(len(r.c.Events) + 1); e.Seq != want || e.Run != r.c.Run {
 		return r.damaged("event %d of run %q stands where event %d of run %q is to be", e.Seq, e.Run, want, r.c.Run)
 	}
-	switch e.Data.(type) {
+	switch d := e.Data.(type) {
 	case event.RunResumed:
-		r.resumes++
+		if r.resumes++; d.Turn != nil {
+			r.resumes = 0
+		}
 	case event.ModelRequest:
 		r.calls = 0
 	case event.ToolInputStart:

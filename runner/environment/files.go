@@ -151,6 +151,9 @@ func (f *Files) CloseFiles(ended, succeeded bool) error {
 	case !ended:
 		return f.files.Leave()
 	}
+	if f.o.Workspace.Cloned && (f.unrecorded || !expires(f.o.Retain, succeeded)) {
+		return f.files.Leave() // nothing else has the old texts, if the run goes on with another turn
+	}
 	err := f.files.Close()
 	if f.o.Workspace.Strategy == v1alpha1.StrategyInPlace || f.unrecorded || !expires(f.o.Retain, succeeded) {
 		return err

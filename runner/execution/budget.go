@@ -83,7 +83,9 @@ func (b *Budget) total() (tokens int64, cost message.Cost) {
 	tokens, cost = b.promised, b.promisedCost
 	running := b.children[:0:0]
 	b.used(func(v *view.Run) {
-		tokens, cost = tokens+v.Tokens.Total()+v.Estimated.Total(), cost.Add(v.Cost)
+		if t := v.Turn(); t != nil {
+			tokens, cost = tokens+t.Tokens.Total()+t.Estimated.Total(), cost.Add(t.Cost)
+		}
 		for _, c := range b.children {
 			if p := v.Call(c.call); p != nil && p.State == message.StateRunning {
 				running = append(running, c)

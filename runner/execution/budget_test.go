@@ -26,8 +26,8 @@ func (f *fold) see(read func(*view.Run)) {
 func (f *fold) use(tokens int64, cost message.Cost) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.v.Tokens.Input += tokens
-	f.v.Cost += cost
+	f.v.Turn().Tokens.Input += tokens
+	f.v.Turn().Cost += cost
 }
 
 // running is a run with so many calls that run.

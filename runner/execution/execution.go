@@ -54,11 +54,15 @@ func (x *Execution) Start(started event.RunStarted) error {
 	return x.append(event.Event{Message: x.newID("msg"), Part: x.newID("part"), Data: started})
 }
 
-// Resume durably records that the run continues. Its View, and that of the Recorder, are
+// Resume durably records that the run continues, with another turn if it had ended. Its View, and that of the Recorder, are
 // the run so far. A warning, where there is one, is recorded behind it.
 func (x *Execution) Resume(resumed event.RunResumed, warning string) error {
 	resumed.Attempt = x.View.Attempt + 1
-	if err := x.append(event.Event{Data: resumed}); err != nil {
+	e := event.Event{Data: resumed}
+	if resumed.Turn != nil {
+		e.Message, e.Part = x.newID("msg"), x.newID("part")
+	}
+	if err := x.append(e); err != nil {
 		return err
 	}
 	if warning != "" {

@@ -117,10 +117,10 @@ func (x *Execution) withEvidence(ctx context.Context, end loop.End, judge JudgeE
 	return Evidenced(ctx, end, x.Recorder.Run(), time.Now(), judge)
 }
 
-// Evidenced is the end of a run with its evidence.
+// Evidenced is the end of a run with the evidence of its newest turn.
 func Evidenced(ctx context.Context, end loop.End, v *view.Run, at time.Time, judge JudgeEvidence) (loop.End, []event.Evidence) {
 	ended, f := *v, Finished(end, v, at)
-	ended.Finished, ended.Phase = &f, f.Phase
+	ended.Finished, ended.Phase, ended.Messages = &f, f.Phase, v.Said() // what an earlier turn has done proves nothing
 	found, err := judge(ctx, &ended)
 	if err != nil {
 		found = []event.Evidence{{Name: "evidence", Message: "it could not be judged: " + err.Error()}}

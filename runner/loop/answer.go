@@ -75,7 +75,7 @@ func (l *loop) answered(out *message.Output) (*End, error) {
 // that ran and failed was not refused.
 func (l *loop) nothingAllowed() bool {
 	judged := false
-	for _, m := range l.View.Messages {
+	for _, m := range l.View.Said() {
 		for _, c := range m.Calls() {
 			switch {
 			case c.Start != 0:
@@ -93,7 +93,7 @@ func (l *loop) nothingAllowed() bool {
 // noAnswer ends the run after the second empty answer in a row; the first may
 // be a hiccup of the endpoint.
 func (l *loop) noAnswer() *End {
-	if !l.emptyBefore && (l.Limits.MaxSteps == 0 || l.View.Steps < l.Limits.MaxSteps) {
+	if !l.emptyBefore && (l.Limits.MaxSteps == 0 || l.View.TurnSteps() < l.Limits.MaxSteps) {
 		l.emptyBefore = true
 		return nil
 	}
@@ -140,7 +140,7 @@ func (l *loop) correct(wrong string) (*End, error) {
 func (l *loop) outOfSteps(out *message.Output) *End {
 	why := "the model still asked for tools"
 	newest := l.View.Messages[max(0, len(l.View.Messages)-2):]
-	if slices.ContainsFunc(newest, func(m *message.Message) bool { return posted(l.View, m) }) {
+	if slices.ContainsFunc(newest, func(m *message.Message) bool { return posted(l.View, m) && !l.View.Begins(m) }) {
 		why = "a message that was sent to the run needed one more"
 	}
 	return &End{

@@ -5,7 +5,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 )
 
-// Limits bound a run. They are checked before the model is asked, with the
+// Limits bound a turn of a run. They are checked before the model is asked, with the
 // worst case of the next request counted in; 0: no limit. The wall time is
 // bounded by the context that the loop is given.
 type Limits struct {
@@ -47,7 +47,8 @@ func (l *loop) overLimit() *End {
 // overBudget reports whether a request that may use so much may not be sent to
 // a model; the zero ModelRef is the agent's.
 func (l *loop) overBudget(by message.ModelRef, next message.Usage) *End {
-	used := l.View.Tokens.Total() + l.View.Estimated.Total() + l.lost.Total()
+	turn := l.View.Turn()
+	used := turn.Tokens.Total() + turn.Estimated.Total() + l.lost.Total()
 	if limit := l.Limits.MaxTokens; limit > 0 && beyond(limit, used, next) {
 		return &End{
 			Reason:  reason.BudgetExceeded,
@@ -69,7 +70,7 @@ func (l *loop) overShared(by message.ModelRef, next message.Usage) *End {
 		return nil
 	}
 	ahead := l.Limits.cost(by, next)
-	if ahead != nil && l.View.Unpriced {
+	if ahead != nil && l.View.Turn().Unpriced {
 		ahead = nil
 	}
 	if why := l.Limits.Budget.Reserve(next.Total(), ahead); why != "" {
@@ -89,15 +90,16 @@ func beyond(limit, used int64, next message.Usage) bool {
 }
 
 func (l *loop) overCost(limit message.Cost, by message.ModelRef, next message.Usage) *End {
-	ahead, spent := l.Limits.cost(by, next), l.View.Cost
-	if ahead == nil || l.View.Unpriced {
+	turn := l.View.Turn()
+	ahead, spent := l.Limits.cost(by, next), turn.Cost
+	if ahead == nil || turn.Unpriced {
 		return &End{
 			Reason:  reason.BudgetExceeded,
 			Message: "limits.maxCost is set and the price of the model is unknown",
 			Hint:    "declare spec.pricing of the Model, or remove spec.limits.maxCost of the agent",
 		}
 	}
-	if guess := l.Limits.cost(message.ModelRef{}, l.View.Estimated.Add(l.lost)); guess != nil {
+	if guess := l.Limits.cost(message.ModelRef{}, turn.Estimated.Add(l.lost)); guess != nil {
 		spent = spent.Add(*guess)
 	}
 	if spent.Add(*ahead) > limit {

@@ -146,7 +146,7 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		return End{}, err
 	}
 	if l.current = current; current != nil {
-		closing := l.Limits.MaxSteps > 0 && l.View.Steps > l.Limits.MaxSteps
+		closing := l.Limits.MaxSteps > 0 && l.View.TurnSteps() > l.Limits.MaxSteps
 		if end, err := l.handleAnswer(ctx, answerOf(current), closing); end != nil || err != nil {
 			return deref(end), err
 		}
@@ -163,7 +163,7 @@ func (l *loop) live(ctx context.Context) (End, error) {
 		if end, err := l.makeRoom(ctx); end != nil || err != nil {
 			return deref(end), err
 		}
-		closing := l.Limits.MaxSteps > 0 && l.View.Steps >= l.Limits.MaxSteps
+		closing := l.Limits.MaxSteps > 0 && l.View.TurnSteps() >= l.Limits.MaxSteps
 		if end := l.overLimit(); end != nil {
 			if closing { // the closing request is a courtesy: the steps ended the run
 				end = l.outOfSteps(&message.Output{})

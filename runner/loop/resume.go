@@ -9,7 +9,7 @@ import (
 )
 
 // recall brings a run to the state of its view. For a new run that is the first
-// prompt. For a resumed run it is everything that was said, and current is the
+// prompt. For a resumed run, or another turn, it is everything that was said, and current is the
 // answer whose step is not complete, nil when there is none.
 func (l *loop) recall() (current *message.Message, err error) {
 	l.recallQuestions()
@@ -38,7 +38,7 @@ func (l *loop) recall() (current *message.Message, err error) {
 	if current != nil {
 		l.estimate.saw(current.Usage)
 	}
-	l.lost = lostRequests(l.View.Messages, l.estimate.next())
+	l.lost = lostRequests(l.View.Said(), l.estimate.next())
 	if !compacted {
 		return current, nil
 	}
@@ -63,13 +63,14 @@ func (l *loop) relive(m *message.Message) {
 		return
 	}
 	switch {
+	case l.View.Begins(m): // another turn answers for itself
+		l.corrections, l.lastText, l.refused, l.unanswered = 0, "", false, false
+		return
 	case posted(l.View, m):
 		l.corrections = 0
 		return
 	case m.Role == message.RoleUser:
-		if m != l.View.Messages[0] {
-			l.corrections++
-		}
+		l.corrections++
 		return
 	}
 	l.said(m.Text())

@@ -36,7 +36,7 @@ func (p *Plan) declared() v1alpha1.WorkspaceSpec {
 
 // repository is the declared git repository, if the run works on one.
 func (p *Plan) repository(o *Options) *v1alpha1.GitSource {
-	if s := p.declared().Source; s != nil && o.Workspace == "" {
+	if s := p.declared().Source; s != nil && o.Workspace == "" && o.Earlier == nil {
 		return s.Git
 	}
 	return nil
@@ -63,6 +63,10 @@ func (p *Plan) clone(ctx context.Context, o *Options, git *v1alpha1.GitSource) e
 
 // place resolves which files the run works on.
 func (p *Plan) place(ctx context.Context, o *Options) error {
+	if o.Earlier != nil {
+		p.keep(o.Earlier, o)
+		return nil
+	}
 	spec := p.declared()
 	if o.InPlace {
 		spec.Strategy = v1alpha1.StrategyInPlace

@@ -121,6 +121,10 @@ type Options struct {
 	Images func(ctx context.Context, ref string) (dir string, err error)
 	Registries
 
+	// Earlier is the turn before, for another turn of a run that has ended: its files are
+	// kept, and its inputs where the agent is the same. Optional.
+	Earlier *Earlier
+
 	// RecordedInputs and RecordedFiles are those of a run that is recorded again.
 	RecordedInputs map[string]json.RawMessage
 	RecordedFiles  []Attachment
@@ -155,6 +159,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 			return nil, err
 		}
 	}
+	o.Earlier.inputs(&o, resolved.Agent.Name)
 	catalog.PlaceRules(resolved)
 	resolved.Pins = o.Pins
 	p := &Plan{Plan: resolved, Rules: resolved.Compiled(), Served: o.Served, registries: o.Registries}
@@ -182,6 +187,9 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		return nil, err
 	}
 	if err := p.usable(); err != nil {
+		if o.Earlier != nil {
+			return nil, reason.Usagef("the folder that the conversation works for: %w", err).WithHint("agentctl run begins another one")
+		}
 		return nil, err
 	}
 	if err := p.bring(ctx, catalog, &o); err != nil {

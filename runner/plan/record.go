@@ -37,6 +37,9 @@ type Record struct {
 	FailOnDenied     bool `json:"failOnDenied,omitempty"`
 	// Served means that clients made the calls, in place of a model.
 	Served bool `json:"served,omitempty"`
+	// Paths are the files and folders that the manifests were read from: another turn reads
+	// them again. None where they cannot be.
+	Paths []string `json:"paths,omitempty"`
 
 	// Functions are kept beside the plan: they are known after it was stored.
 	Functions map[string][]tool.Function `json:"-"`

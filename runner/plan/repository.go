@@ -18,6 +18,10 @@ func (p *Plan) bring(ctx context.Context, c *admission.Catalog, o *Options) erro
 	if p.Workspace.Source == "" {
 		return nil
 	}
+	if e := o.Earlier; e != nil && p.Workspace.Cloned { // the clone is what its programs have made of it
+		p.Ceilings = append(e.brought(), p.Ceilings...)
+		return nil
+	}
 	if o.WithoutRepository {
 		if _, err := os.Lstat(filepath.Join(p.Workspace.Source, manifest.RepositoryPolicies)); err == nil {
 			p.Warnings = append(p.Warnings, "the policies of the repository in "+manifest.RepositoryPolicies+" are left out, as --no-repository-policies says")

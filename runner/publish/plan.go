@@ -261,9 +261,10 @@ func (r *recorded) files() ([]delivery.File, error) {
 	return all, nil
 }
 
-// used is what the run has used, for rules that read it.
+// used is what the newest turn of the run has used, for rules that read it.
 func used(v *view.Run) plan.Used {
-	return plan.Used{Tokens: v.Tokens.Total(), Steps: int64(v.Steps), Time: v.Worked(time.Time{}), Cost: v.Cost}
+	t := v.Turn()
+	return plan.Used{Tokens: t.Tokens.Total(), Steps: int64(v.TurnSteps()), Time: v.TurnWorked(time.Time{}), Cost: t.Cost}
 }
 
 // input is the checked call as it was judged in the run.

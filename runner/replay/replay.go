@@ -11,6 +11,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,8 @@ type Player struct {
 	Options
 	file     string
 	requests []cassette.Request
+	// begin is the place of the event that begins the newest turn.
+	begin    int
 	finished event.RunFinished
 	cancel   context.CancelCauseFunc
 
@@ -71,8 +74,9 @@ func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Play
 		return nil, &cassette.DamageError{File: c.Name, Line: c.Line(len(c.Events) - 1), Problem: "the recorded run has no end", Hint: "record it with agentctl resume --record"}
 	}
 	entries := c.Life()
+	begin := max(0, slices.IndexFunc(entries, func(e cassette.Entry) bool { return !e.Earlier }))
 	p := &Player{
-		Options: o, file: c.Name, requests: cassette.Requests(entries), cancel: cancel,
+		Options: o, file: c.Name, requests: cassette.Requests(entries[begin:]), begin: begin, cancel: cancel,
 		changed: make(chan struct{}), ids: map[string][]string{}, decisions: map[string]message.Decision{}, notes: map[string]string{},
 	}
 	if p.Patience == 0 {
@@ -85,17 +89,19 @@ func New(c *cassette.Cassette, cancel context.CancelCauseFunc, o Options) (*Play
 	p.tape.load(entries)
 	p.tape.stop = p.stopsAfter()
 	p.collectIDs()
-	p.clock.at(entries[0].Time)
+	p.clock.at(entries[begin].Time)
 	p.emit()
 	return p, nil
 }
 
-// View is the beginning of the run, from which the loop continues.
+// View is the beginning of the run, or of its newest turn, from which the loop continues.
 func (p *Player) View() (*view.Run, error) {
 	v := &view.Run{}
-	if err := v.Apply(p.tape.entries[0].Event); err != nil {
-		first := p.tape.entries[0]
-		return nil, &cassette.DamageError{File: p.file, Line: first.Line, Problem: err.Error(), Hint: "record the run anew with agentctl run --record"}
+	for _, e := range p.tape.entries[:p.begin+1] {
+		e.Seq = 0
+		if err := v.Apply(e.Event); err != nil {
+			return nil, &cassette.DamageError{File: p.file, Line: e.Line, Problem: err.Error(), Hint: "record the run anew with agentctl run --record"}
+		}
 	}
 	return v, nil
 }

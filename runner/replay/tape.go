@@ -38,8 +38,8 @@ func (t *tape) load(recorded []cassette.Entry) {
 		if s, ok := e.Data.(event.StepStart); ok {
 			step = s.Step
 		}
-		made := made(e, recorded[i+1:])
-		t.entries = append(t.entries, entry{Entry: e, step: step, made: made})
+		made := !e.Earlier && made(e, recorded[i+1:])
+		t.entries = append(t.entries, entry{Entry: e, step: step, made: made, done: e.Earlier})
 		if made {
 			t.lanes[e.Call] = append(t.lanes[e.Call], i)
 		}

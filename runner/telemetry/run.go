@@ -165,6 +165,12 @@ func (r *Run) Event(e event.Event) {
 		r.begin(e.Time)
 		r.content.hear("user", part{Type: "text", Content: d.Prompt})
 	case event.RunResumed:
+		if t := d.Turn; t != nil && r.started != nil {
+			now := r.started.InTurn(d)
+			r.started = &now
+			r.knows(t.Tools)
+			r.content.hear("user", part{Type: "text", Content: t.Prompt})
+		}
 		r.begin(e.Time)
 	case event.RunFinished:
 		r.finish(e.Time, &d)

@@ -46,6 +46,21 @@ func Refers(l journal.Line) (r References, err error) {
 			}
 			return true
 		}
+	case event.TypeRunResumed:
+		member = func(name string, value []byte) bool {
+			if name == "turn" {
+				_ = members(value, func(name string, value []byte) bool {
+					switch name {
+					case "plan":
+						blob(value)
+					case "files":
+						r.files(value)
+					}
+					return true
+				})
+			}
+			return true
+		}
 	case event.TypeToolsDescribed, event.TypeWorkspaceSnapshot, event.TypeWorkspacePatch:
 		member = func(name string, value []byte) bool {
 			switch name {

@@ -73,9 +73,36 @@ func (p *Projection) resume(l line) error {
 	}
 	p.forget(p.message)
 	p.message, p.started.Isolation = "", d.Isolation
+	turn, err := p.turn(l, d)
+	if err != nil {
+		return err
+	}
 	return p.record(l, string(l.kind), func(t audit.Task) audit.Details {
-		return audit.Resumed{Task: t, Attempt: d.Attempt, Version: d.Version, Isolation: d.Isolation, OuterIsolation: d.OuterIsolation}
+		return audit.Resumed{Task: t, Attempt: d.Attempt, Version: d.Version, Isolation: d.Isolation, OuterIsolation: d.OuterIsolation, Turn: turn}
 	})
+}
+
+// turn takes over what a turn has declared; nil where the run only continues.
+func (p *Projection) turn(l line, d event.RunResumed) (*audit.Turn, error) {
+	t := d.Turn
+	if t == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	var raw struct {
+		Turn struct {
+			Prompt json.RawMessage `json:"prompt"`
+			Inputs json.RawMessage `json:"inputs"`
+		} `json:"turn"`
+	}
+	if err := l.decode(&raw); err != nil {
+		return nil, err
+	}
+	p.started = p.started.InTurn(d)
+	p.agent, p.functions = t.Agent, map[string]string{}
+	return &audit.Turn{
+		Number: t.Number, Agent: t.Agent, User: t.User, Mode: t.Mode, Model: t.Model.Name, Provider: t.Model.Provider, ModelID: t.Model.Model,
+		Tools: t.Tools, RepositoryPolicies: t.RepositoryPolicies, PromptDigest: p.digest(raw.Turn.Prompt), InputsDigest: p.digest(raw.Turn.Inputs),
+	}, nil
 }
 
 func (p *Projection) describe(l line) error {

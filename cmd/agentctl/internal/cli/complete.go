@@ -58,6 +58,19 @@ func (a *app) completeResumable(_ *cobra.Command, args []string, _ string) ([]st
 	return append(latest, others...), inOrder
 }
 
+// completeEnded offers the runs that can be given another turn.
+func (a *app) completeEnded(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	refs := a.localRuns(nil)
+	state, err := statedir.Find(a.state)
+	if err != nil {
+		return nil, inOrder
+	}
+	return slices.DeleteFunc(refs, func(ref string) bool {
+		id := strings.TrimPrefix(ref, "run/")
+		return id != runs.Latest && (ofObject(id) || !runs.Ended(state, id))
+	}), inOrder
+}
+
 // order is 0 for a run that has not ended and 1 for any other.
 func order(state, ref string) int {
 	if runs.Ended(state, strings.TrimPrefix(ref, "run/")) {

@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/ci"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/audit"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
@@ -49,12 +51,17 @@ type runOptions struct {
 	// For an agent of a control plane.
 	name   string
 	detach bool
+
+	// continues is the run that goes on with the prompt; "" begins one.
+	continues string
+	// said is a prompt that was read already, and is data; "" is none.
+	said string
 }
 
 func (a *app) runCmd() *cobra.Command {
 	o := &runOptions{app: a, target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL), ci: newChoice(string(ci.None), string(ci.Auto), string(ci.GitHub), string(ci.GitLab))}
 	cmd := &cobra.Command{
-		Use:   "run -f FILE|FOLDER|- | run agent/NAME",
+		Use:   "run -f FILE|FOLDER|- | run --continue RUN -p TEXT | run agent/NAME",
 		Short: "Run an agent until it has an answer",
 		Long: `Run an agent until it has an answer or a limit is reached.
 
@@ -75,6 +82,11 @@ With --skill the plan of a Skill is carried out step by step, with the tools, po
 and limits of the agent. Its model is not asked, and needs no key. With --agent and
 without -f, skill and agent are those of a control plane.
 
+--continue gives a run that has ended another turn: the same conversation, journal and
+files, with the prompt of -p. The manifests are read again, those of the turn before or
+those of -f, and what is declared otherwise is shown; --agent takes another agent of
+theirs. Each turn has its own limits.
+
 --report writes reports of the run to files: junit, sarif (of findings in the output),
 summary (Markdown), json and codequality (of GitLab). --ci auto finds out which CI system
 runs the job: no question is asked there, every model must have a version in its
@@ -94,6 +106,8 @@ run is named on stdout and not waited for.`,
   agentctl run -f agents --locked --ci auto
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
   agentctl run -f manifests/team --policy no-secrets
+  agentctl run --continue @latest -p "Now write the test, too."
+  agentctl run --continue run/plan-01k --agent build -p "Do it."
   agentctl run -f manifests/release-checklist --skill release --input version=v1.2.0
   agentctl run agent/reviewer -p "Review the last commit." -n web
   agentctl run --skill release --agent releaser --input version=v1.2.0
@@ -121,6 +135,8 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	f.SortFlags = false
 	files(cmd, &o.files)
 	f.StringVar(&o.agent, "agent", "", "`name` of the Agent to run, where there are several")
+	f.StringVar(&o.continues, "continue", "", "`run` that has ended and goes on with the prompt of -p: run/ID or @latest")
+	_ = cmd.RegisterFlagCompletionFunc("continue", o.app.completeEnded) // fails only for a flag that is not there
 	f.StringVar(&o.skill, "skill", "", "`name` of a Skill whose plan is carried out, without asking the agent's model")
 	f.StringVarP(&o.prompt, "prompt", "p", "", "first message to the model: a `text`, @FILE, or - for stdin")
 	f.StringArrayVar(&o.attach, "attach", nil, "image or PDF `file` that goes to the model with the prompt; may be repeated")
@@ -156,7 +172,7 @@ func (o *runOptions) there(args []string) string {
 		name, _ := agentName(args[0])
 		return name
 	}
-	if o.skill != "" && len(o.files) == 0 {
+	if o.skill != "" && len(o.files) == 0 && o.continues == "" {
 		return o.agent
 	}
 	return ""
@@ -190,11 +206,15 @@ func (o *runOptions) runRun(ctx context.Context, hasPrompt, hasTimeout bool) err
 	if err != nil {
 		return err
 	}
+	var past *view.Run
+	if o.continues != "" && o.output.value == display.FormatText { // events speak of what was said before; what is wrong with the run is for Run to say
+		past, _ = runs.View(ctx, ro.State, ro.Continue)
+	}
 	leave := make(chan struct{})
 	ro.Telemetry = o.app.openTelemetry()
 	return o.app.show(ctx, showing{
-		telemetry: ro.Telemetry,
-		format:    o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave, receipt: receipt, job: j,
+		telemetry: ro.Telemetry, past: past,
+		format: o.output.value, asks: ro.Terminal != nil, record: o.record.value, leave: leave, receipt: receipt, job: j,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			ro.Events, ro.Children, ro.Kill, ro.Leave = see.run, see.below, kill, leave
 			ro.Stdin = interruptible{ctx, ro.Stdin}
@@ -232,11 +252,16 @@ func (o *runOptions) receipts(ctx context.Context) (func(context.Context, *runne
 // options turns the flags into what the front door takes.
 func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, error) {
 	none := runner.RunOptions{}
-	if len(o.files) == 0 {
+	if err := o.goesOn(hasPrompt); err != nil {
+		return none, err
+	}
+	if len(o.files) == 0 && o.continues == "" {
 		return none, usagef("say which manifests with -f FILE, -f FOLDER or -f -, or name an agent of a control plane: agent/NAME")
 	}
-	if err := needFiles(o.files); err != nil {
-		return none, err
+	if len(o.files) > 0 {
+		if err := needFiles(o.files); err != nil {
+			return none, err
+		}
 	}
 	if hasTimeout && o.timeout <= 0 {
 		return none, usagef("--timeout must be longer than 0")
@@ -246,7 +271,9 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		return none, err
 	}
 	manifests, stdin := o.app.In, slices.Contains(o.files, "-")
-	if hasPrompt {
+	if o.said != "" {
+		o.prompt = o.said
+	} else if hasPrompt {
 		if o.prompt == "-" && stdin {
 			return none, usagef("-f - and -p - cannot both read stdin")
 		}
@@ -260,12 +287,15 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		return none, err
 	}
 	ro := runner.RunOptions{
-		Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
+		Continue: o.continues, Verbatim: o.said != "", Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record.value, Version: readVersion().Version,
 	}
 	if o.locked {
 		if ro.Locked = o.lockFile; ro.Locked == "" {
+			if len(o.files) == 0 {
+				return none, usagef("--locked with --continue: name the lock with --lock-file, or the manifests with -f")
+			}
 			ro.Locked = runner.LockFile(o.files[0])
 		}
 	} else if o.lockFile != "" {
@@ -275,6 +305,32 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		ro.Terminal = o.app.terminal()
 	}
 	return ro, nil
+}
+
+// goesOn checks the flags of a run that goes on.
+func (o *runOptions) goesOn(hasPrompt bool) error {
+	if o.continues == "" {
+		return nil
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"workspace", o.workspace != ""}, {"in-place", o.inPlace}, {"skill", o.skill != ""}} {
+		if f.given {
+			return usagef("--%s: a run that goes on keeps its files and its kind", f.name)
+		}
+	}
+	if !hasPrompt {
+		return usagef("--continue %s: say with what it goes on: -p TEXT", o.continues)
+	}
+	r, err := parseRun(o.continues)
+	if err != nil {
+		return err
+	}
+	if o.continues = r.name; ofObject(r.name) {
+		return usagef("run %s is one of a control plane, which takes no other turn", r.name)
+	}
+	return nil
 }
 
 // terminal is where a person can be asked; nil without one.

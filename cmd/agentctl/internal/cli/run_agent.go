@@ -35,6 +35,7 @@ var hereOnly = []struct{ flag, why string }{
 	{"allow-unsandboxed", "the control plane decides that: agentd serve --allow-unsandboxed"},
 	{"containerd-address", "the control plane has its own"},
 	{"fail-on-denied", "the exit code is the run's own"},
+	{"continue", "a run of a control plane takes no other turn"},
 	{"record", "a cassette is written where a run is executed: agentctl run -f"},
 	{"locked", "a lock is beside manifests: agentctl run -f"},
 	{"lock-file", "a lock is beside manifests: agentctl run -f"},

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/cmd/agentctl/internal/ci"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
 	"agentctl.dev/agentctl/runner/runs"
@@ -26,14 +28,18 @@ func (a *app) sendCmd() *cobra.Command {
 steps, when the calls of the current step have their results. A run that has its
 final answer by then continues instead of ending; its limits hold.
 
+A run that has ended goes on with the message as its next turn, which is executed
+here and shown as "agentctl run --continue" does, with the manifests of the turn
+before as they are now. stdout and the exit code are then those of the turn.
+
 For a run that is suspended or was killed the message is kept: "agentctl resume"
 reads it. It does not answer a question; "agentctl approve" and "agentctl deny" do.
 
 The run is named as "agentctl help names" says. The text is an argument, @FILE, or
 - for stdin, at most 1 MiB.
 
-Exit codes: 0 the message is kept until the run reads it; 2 the run has ended, or
-there is none.`,
+Exit codes: 0 the message is kept until the run reads it; 2 there is no such run, or it
+takes no message; those of "agentctl run" for a turn.`,
 		Example: `  agentctl send @latest "leave the tests alone"
   git diff | agentctl send hello-01k -
   agentctl send run/hello-01k @notes.md -o json`,
@@ -77,6 +83,10 @@ func (o *sendOptions) runSend(ctx context.Context, ref, value string) error {
 		return o.sendThere(ctx, src, text)
 	}
 	sent, err := runs.Send(ctx, runs.SendOptions{Ref: src.ref, State: o.app.state, Text: text, By: who(o.app.In)})
+	if errors.Is(err, runs.ErrEnded) && !ofObject(src.id) {
+		turn := &runOptions{app: o.app, target: o.target, output: o.output, ci: newChoice(string(ci.None)), continues: src.id, said: text}
+		return turn.runRun(ctx, true, false)
+	}
 	if err != nil {
 		return err
 	}

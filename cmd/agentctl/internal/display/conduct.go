@@ -15,6 +15,7 @@ const mostDescribed = 100
 // conduct writes what a run asked for and what became of it: its calls with the rules that
 // refused some, the files it has changed, and the evidence that its agent declares.
 func conduct(s *Screen, run *view.Run) {
+	turns(s, run)
 	calls(s, run)
 	changed(s, run)
 	if f := run.Finished; f != nil && len(f.Evidence) > 0 {
@@ -31,6 +32,22 @@ func met(s *Screen, e event.Evidence) string {
 		return s.paint(green, "yes")
 	}
 	return s.paint(red, "no")
+}
+
+// turns are those of a conversation that went on; a run of one turn has nothing to add.
+func turns(s *Screen, run *view.Run) {
+	all := run.Result("").Turns
+	if len(all) == 0 {
+		return
+	}
+	rows := [][]string{{"  TURN", "AGENT", "MODEL", "PHASE", "REASON", "STEPS", "TOKENS", "COST", "PROMPT"}}
+	for _, t := range all[max(0, len(all)-mostDescribed):] {
+		tokens := t.Tokens.Input + t.Tokens.Output + t.Tokens.CacheRead + t.Tokens.CacheWrite
+		rows = append(rows, []string{
+			"  " + count(int64(t.Number)), Line(t.Agent), Line(t.Model), Line(t.Phase), dash(Line(t.Reason)), count(int64(t.Steps)), count(tokens), cost(t.Cost), cut(Line(t.Prompt), maxAbout),
+		})
+	}
+	s.print(s.paint(bold, "Turns:") + "\n" + table(rows))
 }
 
 func calls(s *Screen, run *view.Run) {

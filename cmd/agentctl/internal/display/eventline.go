@@ -65,6 +65,9 @@ func about(e event.Event) string {
 	case event.RunStarted:
 		return join("agent "+Line(d.Agent), modelName(d.Model), Line(d.Prompt))
 	case event.RunResumed:
+		if t := d.Turn; t != nil {
+			return join("turn "+strconv.Itoa(t.Number), "agent "+Line(t.Agent), modelName(t.Model), Line(t.Prompt))
+		}
 		return "attempt " + strconv.Itoa(d.Attempt)
 	case event.RunFinished:
 		return join(Line(d.Phase), Line(d.Reason), "exit code "+strconv.Itoa(d.ExitCode), plural(int64(d.Steps), "step"), Line(d.Message))

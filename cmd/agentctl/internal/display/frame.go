@@ -102,8 +102,37 @@ func isolation(d event.RunStarted) string {
 	return text
 }
 
+// turned shows with what a run goes on that had ended, and what is declared otherwise.
+func turned(s *Screen, name string, run *view.Run, t *event.Turn) string {
+	now := &run.Started
+	lines := []string{
+		headKey(s, "run") + s.paint(bold, "run/"+name) + ", turn " + count(int64(t.Number)),
+		headKey(s, "agent") + Line(t.Agent) + ", " + modelName(t.Model),
+		headKey(s, "workspace") + kept(now.Workspace, t.Fresh),
+		headKey(s, "isolation") + isolation(*now),
+	}
+	if len(t.Files) > 0 {
+		lines = append(lines, headKey(s, "attached")+attached(t.Files))
+	}
+	for _, text := range t.Changed {
+		lines = append(lines, headKey(s, "changed")+Line(text))
+	}
+	return headLines(s, lines) + unheld(s, now.Isolation, now.OuterIsolation, t.Tools, t.ToolIsolation)
+}
+
+// kept are the files of a run that goes on.
+func kept(w event.Workspace, fresh bool) string {
+	if w.Strategy == "InPlace" || fresh {
+		return workspace(w)
+	}
+	return workspace(w) + ", as the turn before has left it"
+}
+
 // resumed shows that a run continues, and from where.
-func resumed(s *Screen, run *view.Run, d event.RunResumed) string {
+func resumed(s *Screen, name string, run *view.Run, d event.RunResumed) string {
+	if d.Turn != nil {
+		return turned(s, name, run, d.Turn)
+	}
 	from := "from its beginning"
 	if run.Steps > 0 {
 		from = "after step " + count(int64(run.Steps))
@@ -214,6 +243,9 @@ func summary(s *Screen, run *view.Run) string {
 	if f.ExitCode != 0 {
 		head = s.paint(red, phase+" ("+Line(f.Reason)+fmt.Sprintf(", exit code %d)", f.ExitCode))
 	}
+	if n := len(run.Turns); n > 1 {
+		return head + " · " + turnFigures(run) + " · turn " + count(int64(n)) + ", in all " + plural(int64(f.Steps), "step") + ", " + plural(f.Tokens.Total(), "token") + ", " + cost(f.Cost)
+	}
 	t := f.Tokens
 	tokens := fmt.Sprintf("%s (%s in, %s out)", plural(t.Total(), "token"), count(t.Total()-t.Output), count(t.Output))
 	if run.Uncounted {
@@ -226,6 +258,17 @@ func summary(s *Screen, run *view.Run) string {
 	}, " · ")
 }
 
+// turnFigures are the steps, tokens, cost and time of the newest turn.
+func turnFigures(run *view.Run) string {
+	t := run.Turn()
+	tokens := t.Tokens.Add(t.Estimated)
+	var spent *message.Cost
+	if !t.Unpriced && !t.Uncounted && run.Finished.Cost != nil {
+		spent = &t.Cost
+	}
+	return strings.Join([]string{plural(int64(run.TurnSteps()), "step"), plural(tokens.Total(), "token"), cost(spent), duration(run.TurnWorked(run.EndTime))}, " · ")
+}
+
 // mostRefusals is how many refused calls are listed at the end of a run.
 const mostRefusals = 10
 
@@ -234,7 +277,7 @@ const mostRefusals = 10
 func refusals(s *Screen, run *view.Run) string {
 	var b strings.Builder
 	n := 0
-	for _, m := range run.Messages {
+	for _, m := range run.Said() {
 		for _, c := range m.Calls() {
 			if !c.Refused() {
 				continue

@@ -63,7 +63,10 @@ func (t *textRun) Event(e event.Event) {
 			t.say(header(t.stderr, t.o.Place.name(e.Run), d))
 		}
 	case event.RunResumed:
-		t.say(resumed(t.stderr, &t.run, d))
+		if d.Turn != nil {
+			t.by = d.Turn.Model.Name
+		}
+		t.say(resumed(t.stderr, t.o.Place.name(e.Run), &t.run, d))
 	case event.TextDelta:
 		t.piece(e, d.Text, "")
 	case event.TextEnd:
