@@ -67,6 +67,10 @@ type RunOptions struct {
 	Skill string
 	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
 	Prompt string
+	// Command is a command of the Paths (commands/NAME.md) in place of a Prompt, and
+	// Arguments are put into its text. "" is none.
+	Command   string
+	Arguments []string
 	// Verbatim: the prompt of a run that goes on is data, and no input is filled into it.
 	Verbatim bool
 	// Attach are images and PDF files that go to the model with the prompt.
@@ -317,7 +321,7 @@ func (o *RunOptions) user() string {
 // planning are the options of the run's plan.
 func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	return plan.Options{
-		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Admitted: o.Manifests, WithoutRun: o.WithoutRun, Models: o.Models, Person: o.Answers, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Attach: o.Attach, Inputs: o.Inputs,
+		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Admitted: o.Manifests, WithoutRun: o.WithoutRun, Models: o.Models, Person: o.Answers, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Command: o.Command, Arguments: o.Arguments, Attach: o.Attach, Inputs: o.Inputs,
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
 		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead, Images: images(o.State, false),
 	}
@@ -406,6 +410,9 @@ func images(state string, offline bool) func(ctx context.Context, ref string) (s
 var registries = sync.OnceValue(func() plan.Registries {
 	return plan.Registries{Providers: provider.All(), Sources: sources.All()}
 })
+
+// Commands are the names of the commands in folders of manifests.
+func Commands(paths []string) []string { return plan.Commands(paths) }
 
 // Tests returns what executes the cases of tests, for agenttest.Run. The options hold for
 // every run: Manifests, which ReadManifests has read, and Keys, Version, Kill, Locked,

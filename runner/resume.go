@@ -205,7 +205,7 @@ func answerable(found journal.Found, v *view.Run) error {
 func (o *RunOptions) turn(ctx context.Context, e *plan.Earlier) (*plan.Plan, error) {
 	id := e.Run.ID
 	switch {
-	case o.Prompt == "":
+	case o.Prompt == "" && o.Command == "":
 		return nil, reason.Usagef("run %s goes on with a prompt", id).WithHint("say it with -p TEXT")
 	case e.Record.Served:
 		return nil, reason.Usagef("run %s cannot go on: clients made its calls, and no model", id)

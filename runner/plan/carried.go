@@ -11,7 +11,7 @@ func (o *Options) carries(skill string) error {
 	switch {
 	case o.Served:
 		return reason.Usagef("clients make the calls of this run: it cannot carry out the plan of skill %q as well", skill)
-	case o.Prompt != "":
+	case o.Prompt != "" || o.Command != "":
 		return reason.Usagef("skill %q: its plan reads no prompt", skill).WithHint("leave -p out; data for a plan are --input key=value")
 	case o.Model != "":
 		return reason.Usagef("skill %q: its plan asks no model", skill).WithHint("leave --model out")

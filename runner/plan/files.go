@@ -117,10 +117,14 @@ func (p *Plan) usable() error {
 }
 
 // inWorkspace returns those of the documents' files that lie in the workspace, as paths
-// in it: a tool must not rewrite the rules of its own run.
-func (p *Plan) inWorkspace(docs []*manifest.Document) []string {
+// in it, and the commands beside them: a tool must not rewrite the rules of its own run, nor the prompts
+// of later ones.
+func (p *Plan) inWorkspace(docs []*manifest.Document, commands []string) []string {
 	var in []string
 	looked := map[string]bool{} // a file may hold many documents
+	if len(commands) > 0 {
+		docs = append(slices.Clip(docs), &manifest.Document{Files: commands})
+	}
 	for _, d := range docs {
 		files := d.Files
 		if len(files) == 0 {

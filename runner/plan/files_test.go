@@ -28,7 +28,7 @@ func TestARunKeepsItsKustomization(t *testing.T) {
 	}
 	p := &Plan{}
 	p.Workspace.Source = dir
-	got := p.inWorkspace(set.Documents)
+	got := p.inWorkspace(set.Documents, nil)
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"b/kustomization.yaml", "b/m.yaml", "o/kustomization.yaml", "o/p.yaml"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -36,6 +36,12 @@ func (p *Plan) fillPrompts(o *Options) error {
 		p.Prompt = p.carriedPrompt()
 		return nil
 	}
+	if o.template != nil {
+		if p.Prompt, err = o.template.Fill(o.Arguments, p.Inputs); err != nil {
+			return fmt.Errorf("command /%s: %w", o.Command, err)
+		}
+		return p.fillInstructions()
+	}
 	switch {
 	case o.Prompt != "":
 		p.Prompt = o.Prompt
@@ -47,6 +53,10 @@ func (p *Plan) fillPrompts(o *Options) error {
 	if p.Prompt, err = prompt.Fill(p.Prompt, p.Inputs); err != nil {
 		return fmt.Errorf("prompt: %w", err)
 	}
+	return p.fillInstructions()
+}
+
+func (p *Plan) fillInstructions() (err error) {
 	if p.Instructions, err = prompt.Fill(p.Agent.Spec.Instructions, p.Inputs); err != nil {
 		return fmt.Errorf("agent %q: spec.instructions: %w", p.Agent.Name, err)
 	}

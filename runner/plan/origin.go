@@ -34,7 +34,7 @@ func (p *Plan) origins(o *Options) Origins {
 	all := Origins{Prompt: message.Origin{Kind: message.OriginRunner}, Inputs: map[string]message.Origin{}}
 	switch {
 	case p.modelless():
-	case o.Prompt != "":
+	case o.Prompt != "" || o.template != nil: // the author's text holds what a user has added
 		all.Prompt = user
 		if recorded := o.RecordedOrigins.Prompt; recorded.Kind != "" {
 			all.Prompt = recorded

@@ -85,6 +85,10 @@ type Options struct {
 	Prefer string
 	// Prompt replaces that of the Run object; "" keeps it.
 	Prompt string
+	// Command is a command of the Paths, whose text is the prompt, and Arguments are put into
+	// it. "" is none.
+	Command   string
+	Arguments []string
 	// Attach are images and PDF files that are sent with the prompt.
 	Attach []string
 	// Inputs replace single inputs of the Run object.
@@ -132,6 +136,10 @@ type Options struct {
 	// that are not among them are the user's.
 	RecordedOrigins Origins
 
+	// commandFile holds the command, and template is what was read of it.
+	commandFile string
+	template    *prompt.Command
+
 	// Ahead is called as soon as the tools and the files are known, while rules are
 	// still compiled: the plan has no prompt and no rules then. Optional.
 	Ahead func(*Plan)
@@ -142,6 +150,9 @@ type Options struct {
 func New(ctx context.Context, o Options) (*Plan, error) {
 	if len(o.Paths) == 0 && len(o.Documents) == 0 && o.Admitted == nil {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
+	}
+	if err := o.command(); err != nil {
+		return nil, err
 	}
 	choice := admission.ResolveOptions{
 		Agent: o.Agent, Prefer: o.Prefer, Model: o.Model, Policies: o.RunPolicies, Skill: o.Skill, WithoutRun: o.WithoutRun, Models: o.Models,
@@ -201,7 +212,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	}
 	p.Attached = append(p.Attached, o.RecordedFiles...)
 	if len(o.Documents) == 0 {
-		p.Manifests = append(p.inWorkspace(set.Documents), p.Manifests...)
+		p.Manifests = append(p.inWorkspace(set.Documents, commandFiles(o.Paths)), p.Manifests...)
 	}
 	return p, nil
 }

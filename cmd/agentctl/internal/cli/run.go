@@ -54,6 +54,9 @@ type runOptions struct {
 
 	// continues is the run that goes on with the prompt; "" begins one.
 	continues string
+	// command and arguments are those of the command line; "" is none.
+	command   string
+	arguments []string
 	// said is a prompt that was read already, and is data; "" is none.
 	said string
 }
@@ -61,7 +64,7 @@ type runOptions struct {
 func (a *app) runCmd() *cobra.Command {
 	o := &runOptions{app: a, target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL), ci: newChoice(string(ci.None), string(ci.Auto), string(ci.GitHub), string(ci.GitLab))}
 	cmd := &cobra.Command{
-		Use:   "run -f FILE|FOLDER|- | run --continue RUN -p TEXT | run agent/NAME",
+		Use:   "run -f FILE|FOLDER|- [/COMMAND ARG...] | run --continue RUN -p TEXT | run agent/NAME",
 		Short: "Run an agent until it has an answer",
 		Long: `Run an agent until it has an answer or a limit is reached.
 
@@ -81,6 +84,9 @@ or waits for an approval, is continued by "agentctl resume".
 With --skill the plan of a Skill is carried out step by step, with the tools, policies
 and limits of the agent. Its model is not asked, and needs no key. With --agent and
 without -f, skill and agent are those of a control plane.
+
+"/NAME ARG..." is a command: the file commands/NAME.md in the folder of -f is the
+prompt, with the arguments in its places $1, $2 or $ARGUMENTS.
 
 --continue gives a run that has ended another turn: the same conversation, journal and
 files, with the prompt of -p. The manifests are read again, those of the turn before or
@@ -106,6 +112,7 @@ run is named on stdout and not waited for.`,
   agentctl run -f agents --locked --ci auto
   agentctl run -f manifests/ --agent fixer --input issue=42 --approve never
   agentctl run -f manifests/team --policy no-secrets
+  agentctl run -f agents /review main..HEAD
   agentctl run --continue @latest -p "Now write the test, too."
   agentctl run --continue run/plan-01k --agent build -p "Do it."
   agentctl run -f manifests/release-checklist --skill release --input version=v1.2.0
@@ -116,6 +123,9 @@ run is named on stdout and not waited for.`,
 		Args:              runArgs,
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && strings.HasPrefix(args[0], "/") {
+				o.command, o.arguments, args = args[0][1:], args[1:], nil
+			}
 			name := o.there(args)
 			if err := agentFlags(cmd, name != "", len(args) > 0); err != nil {
 				return err
@@ -185,6 +195,14 @@ func runArgs(cmd *cobra.Command, args []string) error {
 				return usagef("%q names no agent", args[0])
 			}
 			return oneArg("the agent")(cmd, args)
+		}
+	}
+	if len(args) > 0 && strings.HasPrefix(args[0], "/") {
+		if cmd.Flags().Changed("file") || cmd.Flags().Changed("continue") {
+			return nil // what it names is looked for there
+		}
+		if !isManifest(args[0]) {
+			return usagef("%s is a command of manifests: name their folder with -f", args[0])
 		}
 	}
 	if len(args) == 0 || isManifest(args[0]) {
@@ -287,7 +305,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		return none, err
 	}
 	ro := runner.RunOptions{
-		Continue: o.continues, Verbatim: o.said != "", Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
+		Continue: o.continues, Verbatim: o.said != "", Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Command: o.command, Arguments: o.arguments, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record.value, Version: readVersion().Version,
 	}
@@ -320,7 +338,7 @@ func (o *runOptions) goesOn(hasPrompt bool) error {
 			return usagef("--%s: a run that goes on keeps its files and its kind", f.name)
 		}
 	}
-	if !hasPrompt {
+	if !hasPrompt && o.command == "" {
 		return usagef("--continue %s: say with what it goes on: -p TEXT", o.continues)
 	}
 	r, err := parseRun(o.continues)

@@ -12,6 +12,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/client"
 )
 
@@ -141,8 +142,15 @@ func (o *runOptions) asked(hasPrompt, hasTimeout bool) (*client.Prompt, error) {
 	return p, nil
 }
 
-// completeAgents offers the agents of a control plane for run.
-func (a *app) completeAgents(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeAgents offers the agents of a control plane for run, or the commands of manifests.
+func (a *app) completeAgents(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if f, ok := cmd.Flag("file").Value.(*fileList); ok && len(args) == 0 && strings.HasPrefix(typed, "/") {
+		commands := runner.Commands(*f.paths)
+		for i, name := range commands {
+			commands[i] = "/" + name
+		}
+		return commands, cobra.ShellCompDirectiveNoFileComp
+	}
 	if len(args) > 0 || slices.ContainsFunc(hereOnly[:1], func(f struct{ flag, why string }) bool { return cmd.Flags().Changed(f.flag) }) {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
