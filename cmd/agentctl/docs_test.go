@@ -234,7 +234,7 @@ func (st *story) run(ts *testscript.TestScript, at int, args []string) {
 	for prefix := range codes {
 		ts.Fatalf("%s: no command begins with %q", b, prefix)
 	}
-	failed := ts.Exec("timeout", "120", "bash", "-c", script.String())
+	failed := ts.Exec("timeout", "300", "bash", "-c", script.String())
 	st.output = ""
 	for i, step := range steps {
 		out, err := os.ReadFile(filepath.Join(dir, strconv.Itoa(i)))
