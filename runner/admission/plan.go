@@ -367,18 +367,16 @@ func (c *Catalog) planFallbacks(p *Plan, m *v1alpha1.Model, taken map[string]boo
 // planTools keeps the order of the agent: the model is shown the tools in it.
 func (c *Catalog) planTools(p *Plan) error {
 	for _, entry := range p.Agent.Spec.Tools {
-		var t *v1alpha1.Tool
-		if e, ok := c.Tools[entry.Name]; ok {
-			t = e.Object.DeepCopy()
-			absoluteTool(t, e.Doc.Dir)
-			p.declare(e.Doc)
+		t := c.Tool(entry.Name)
+		if t != nil {
+			p.declare(c.Tools[entry.Name].Doc)
 		} else {
 			var err error
 			if t, err = shipped(entry.Name); err != nil {
 				return err
 			}
+			materialise(t)
 		}
-		materialise(t)
 		t.Spec.WorkspaceAccess = narrower(t.Spec.WorkspaceAccess, entry.WorkspaceAccess)
 		p.Tools = append(p.Tools, PlannedTool{Tool: t, Include: entry.Include, Exclude: entry.Exclude})
 	}

@@ -288,6 +288,18 @@ var anyShipped = sync.OnceValues(func() (*v1alpha1.Tool, error) {
 	return t, json.Unmarshal(raw, t)
 })
 
+// Tool returns a declared Tool as a run uses it: everything is written out that it leaves to
+// its source, and paths are absolute. nil: no Tool of the set has the name.
+func (c *Catalog) Tool(name string) *v1alpha1.Tool {
+	e, ok := c.Tools[name]
+	if !ok {
+		return nil
+	}
+	t := Materialised(e.Object)
+	absoluteTool(t, e.Doc.Dir)
+	return t
+}
+
 // Materialised returns a Tool with everything written out that it leaves to its
 // source.
 func Materialised(t *v1alpha1.Tool) *v1alpha1.Tool {

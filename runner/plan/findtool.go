@@ -27,7 +27,7 @@ func FindTool(ctx context.Context, o Options, name string) (*tool.Definition, er
 		if n != name && at.Spec.CallName != name {
 			continue
 		}
-		d, err := o.Registries.Sources.Define(admission.Materialised(at))
+		d, err := o.Registries.Sources.Define(catalog.Tool(n))
 		if err != nil {
 			return nil, &reason.UsageError{Err: err}
 		}

@@ -76,16 +76,24 @@ func (o *diffOptions) diffObjects(ctx context.Context) (different bool, err erro
 	return different, nil
 }
 
+// diffAttempts bounds how often an object is compared that changes meanwhile.
+const diffAttempts = 5
+
 // diffObject compares what there is with what the server would make of it, so
-// defaults are not differences.
+// defaults are not differences, and neither is what a controller has written in between.
 func (o *diffOptions) diffObject(ctx context.Context, c *client.Client, x client.Object) (string, error) {
-	live, err := c.Get(ctx, x.Ref())
-	if err != nil && !client.Missing(err) {
-		return "", err
-	}
-	merged, err := c.Apply(ctx, x, client.WriteOptions{DryRun: true, Force: o.force})
-	if err != nil {
-		return "", err
+	var live, merged client.Object
+	for range diffAttempts {
+		var err error
+		if live, err = c.Get(ctx, x.Ref()); err != nil && !client.Missing(err) {
+			return "", err
+		}
+		if merged, err = c.Apply(ctx, x, client.WriteOptions{DryRun: true, Force: o.force}); err != nil {
+			return "", err
+		}
+		if live == nil || version(live) == version(merged) {
+			break
+		}
 	}
 	name := strings.ReplaceAll(x.Ref().String(), "/", ".")
 	var before any
@@ -94,3 +102,7 @@ func (o *diffOptions) diffObject(ctx context.Context, c *client.Client, x client
 	}
 	return display.ObjectDiff("live/"+name, "applied/"+name, before, merged.Declared())
 }
+
+// version is the state of an object at the server that the object, or a trial of a change,
+// is based on.
+func version(o client.Object) string { return o.Text("metadata", "resourceVersion") }
