@@ -52,6 +52,12 @@ func Main(args []string, s Streams) (code int) {
 	return a.report(cmd, err)
 }
 
+// Command is the command tree, for what describes it; Main runs it.
+func Command() *cobra.Command {
+	a := &app{getenv: func(string) string { return "" }, color: newChoice(display.ColorAuto, display.ColorAlways, display.ColorNever)}
+	return a.rootCmd()
+}
+
 func (a *app) stdout() *display.Screen { return display.NewScreen(a.Out, a.color.value, a.getenv) }
 func (a *app) stderr() *display.Screen { return display.NewScreen(a.Err, a.color.value, a.getenv) }
 
