@@ -491,7 +491,7 @@ func (t *tests) Record(ctx context.Context, task *engine.Task, file string) (*en
 // Replay implements engine.Engine.
 func (t *tests) Replay(ctx context.Context, task *engine.Task, file string) (*engine.Replayed, error) {
 	out, err := Replay(ctx, ReplayOptions{
-		File: file, Manifests: t.RunOptions.Manifests, WithoutRun: true, Agent: task.Agent, Models: task.Models, Events: task.Events,
+		File: file, Manifests: t.RunOptions.Manifests, WithoutRun: true, Agent: task.Agent, Model: task.Model, Models: task.Models, Events: task.Events,
 		Task: &Task{Prompt: task.Prompt, Inputs: task.Inputs},
 	})
 	if err != nil {

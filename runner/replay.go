@@ -35,7 +35,8 @@ type ReplayOptions struct {
 	Stdin io.Reader
 	// Manifests were read before, in place of Paths.
 	Manifests *Manifests
-	// WithoutRun and Models are those of RunOptions.
+	// Model, WithoutRun and Models are those of RunOptions.
+	Model      string
 	WithoutRun bool
 	Models     map[string]string
 	// Task is what the recorded run must have been asked; nil: whatever it was.
@@ -285,7 +286,7 @@ func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []
 		}
 	}
 	catalog := read.Catalog
-	choice := admission.ResolveOptions{Agent: o.Agent, WithoutRun: o.WithoutRun, Models: o.Models}
+	choice := admission.ResolveOptions{Agent: o.Agent, Model: o.Model, WithoutRun: o.WithoutRun, Models: o.Models}
 	if _, ok := catalog.Agents[r.Agent.Name]; ok && choice.Agent == "" {
 		choice.Agent = r.Agent.Name
 	}

@@ -238,7 +238,7 @@ func (t *trial) replay(ctx context.Context, r *report.Case) (*view.Run, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, reason.New(reason.DeadlineExceeded, "spec.timeout of %s passed", t.Timeout))
 	defer cancel()
-	out, err := t.Engine.Replay(ctx, &engine.Task{Agent: t.Agent, Models: t.Models, Prompt: t.Prompt, Inputs: t.Inputs, Events: t.seen.see}, r.Cassette)
+	out, err := t.Engine.Replay(ctx, &engine.Task{Agent: t.Agent, Model: t.Model, Models: t.Models, Prompt: t.Prompt, Inputs: t.Inputs, Events: t.seen.see}, r.Cassette)
 	if err != nil {
 		return nil, err
 	}
