@@ -94,6 +94,8 @@ func (w *workspace) fail(verb, rel string, err error) error {
 		return sdk.Errorf("%s %s: a part of the path is a file, not a folder", verb, shown)
 	case errors.Is(err, syscall.ELOOP):
 		return sdk.Errorf("%s %s: too many symlinks", verb, shown)
+	case errors.Is(err, syscall.EBUSY), errors.Is(err, syscall.EROFS):
+		return sdk.Errorf("%s %s: it is read-only in the sandbox of this run, as every file is that an entry or a rule of the policies denies to edit, whatever allowed this call. Leave it as it is", verb, shown)
 	case errors.As(err, &errno):
 		return sdk.Errorf("%s %s: %s", verb, shown, errno.Error())
 	case errors.As(err, new(*fs.PathError)) && w.approved:
