@@ -1,4 +1,4 @@
-// Package manifests holds the examples that are shipped: agentctl init writes one of them as a beginning.
+// Package manifests holds the examples that are shipped: agentctl init writes one of them as a beginning, and agentctl demo runs one.
 package manifests
 
 import (
@@ -11,7 +11,11 @@ import (
 //
 //go:embed ci-failure-explainer dependency-bumper docs-drift flaky-test-triage incident-triage
 //go:embed issue-labeller pr-reviewer release-notes research terraform-plan-review
+//go:embed demo
 var files embed.FS
+
+// Demo is the folder of a demo.
+func Demo(name string) (fs.FS, error) { return fs.Sub(files, "demo/"+name) }
 
 // Example is the folder of an example.
 func Example(name string) (fs.FS, error) { return fs.Sub(files, name) }

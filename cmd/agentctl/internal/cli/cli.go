@@ -95,7 +95,7 @@ call is judged by a policy, runs outside this program and is written to a journa
 		a.applyCmd(), a.describeCmd(), a.editCmd(), a.deleteCmd(), a.waitCmd(), a.labelCmd(), a.annotateCmd(),
 		a.apiResourcesCmd(), a.configCmd(),
 		a.initCmd(), a.validateCmd(), a.lockCmd(), a.testCmd(), a.policyCmd(), a.authCmd(), a.modelsCmd(), a.pluginCmd(), a.mcpCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),
-		a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(), a.namesTopic(),
+		a.demoCmd(), a.doctorCmd(), a.versionCmd(), a.exitCodesTopic(), a.namesTopic(),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
