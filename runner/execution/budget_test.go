@@ -76,7 +76,7 @@ func TestSubagentsShareOneBudget(t *testing.T) {
 }
 
 func TestWhatASubagentUsesIsUsedAbove(t *testing.T) {
-	top, middle, leaf := running(t, 1), running(t, 2), &fold{}
+	top, middle, leaf := running(t, 1), running(t, 2), running(t, 0)
 	a := NewBudget(1000, 500, top.see)
 	b := a.Child("0", 0, 0, middle.see)
 	c, d := b.Child("0", 0, 0, leaf.see), b.Child("1", 0, 0, (&fold{}).see)
