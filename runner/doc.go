@@ -42,7 +42,8 @@
 //     keeps the audit log of a run next to its journal.
 //   - runs lists, reads and follows the runs of a state folder, answers their questions,
 //     sends them messages and applies their changes.
-//   - templates writes an example of manifests/ as the beginning of somebody's own set.
+//   - templates writes an example of manifests/ as the beginning of somebody's own set;
+//     opencode carries a configuration of OpenCode over into one.
 //   - publish sends what runs have prepared for publication.
 //   - pluginkit creates, calls, tests and packs a tool; policy/shellfacts reports what
 //     shell commands do.
