@@ -62,8 +62,7 @@ func Write(from, dir string) (*Result, error) {
 	defer func() { _ = root.Close() }()
 	c, err := convert(in, root.FS())
 	if err != nil {
-		var m *mistake
-		if errors.As(err, &m) {
+		if _, is := errors.AsType[*mistake](err); is {
 			return nil, reason.Usagef("%s:%w", from, err)
 		}
 		return nil, reason.Usagef("%s: %w", from, err)
@@ -100,7 +99,7 @@ func create(at string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // manifests are for whoever reads the repository
 	if err != nil {
 		return err
 	}
@@ -254,13 +253,13 @@ func slug(name string, taken []string) string {
 
 // substituted returns the name in a text that is {env:NAME} as a whole, and whether the
 // text holds a substitution at all.
-func substituted(s string) (env string, any bool) {
-	any = strings.Contains(s, "{env:") || strings.Contains(s, "{file:")
+func substituted(s string) (env string, holds bool) {
+	holds = strings.Contains(s, "{env:") || strings.Contains(s, "{file:")
 	name, ok := strings.CutPrefix(s, "{env:")
 	if name, ok2 := strings.CutSuffix(name, "}"); ok && ok2 && variable(name) {
 		return name, true
 	}
-	return "", any
+	return "", holds
 }
 
 // variable reports whether a name can be that of a variable.
