@@ -194,7 +194,7 @@ func answerable(found journal.Found, v *view.Run) error {
 	case v.Phase == view.Suspended && v.Finished != nil:
 		return refused("its turn is suspended").WithHint("answer what it waits for (agentctl approve), then: agentctl resume run/" + found.ID)
 	case v.Finished == nil && journal.Held(found.Dir):
-		return refused("its turn is not over").WithHint("agentctl send run/" + found.ID + " TEXT tells it something; agentctl attach run/" + found.ID + " shows it")
+		return refused("its turn is not over").WithHint("agentctl send run/" + found.ID + " TEXT sends it a message; agentctl attach run/" + found.ID + " shows it")
 	case v.Finished == nil:
 		return refused("its turn was interrupted").WithHint("end it with: agentctl resume run/" + found.ID)
 	}

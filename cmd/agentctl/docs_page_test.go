@@ -13,7 +13,7 @@ import (
 )
 
 // notRun are the reasons for which a block of commands is not run here, with what would
-// be needed. CONTRIBUTING.md tells them.
+// be needed. CONTRIBUTING.md lists them.
 var notRun = map[string]string{
 	"builds":   "builds or measures this tree, for minutes",
 	"installs": "changes the machine, or needs root on it",
@@ -36,7 +36,7 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// commands says whether the block is one of commands.
+// commands reports whether the block is one of commands.
 func (b block) commands() bool { return slices.Contains([]string{"sh", "console"}, b.language) }
 
 // step is one command of a block, with what the page shows of its output.
@@ -180,7 +180,7 @@ func steady(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// fits says whether lines have the shape of those that are shown: "..." alone stands for
+// fits reports whether lines have the shape of those that are shown: "..." alone stands for
 // any lines, "..." or "…" in a line for any text.
 func fits(shown, got []string) bool {
 	if len(shown) == 0 {

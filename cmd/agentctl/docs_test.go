@@ -52,7 +52,7 @@ func TestDocs(t *testing.T) {
 				env.Setenv("NO_COLOR", "1")
 				env.Setenv("GORACE", os.Getenv("GORACE"))
 				env.Setenv("REPOSITORY", repository)
-				// There is no network but this machine.
+				// Only the loopback interface is reachable through the proxy variables.
 				for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 					env.Setenv(name, "http://127.0.0.1:1")
 				}
@@ -103,7 +103,7 @@ func docsHome(t *testing.T) string {
 				t.Error(err)
 			}
 		}
-		_ = exec.Command("chmod", "-R", "u+w", dir).Run() //nolint:noctx,gosec // a copy may be read-only; the next line tells
+		_ = exec.Command("chmod", "-R", "u+w", dir).Run() //nolint:noctx,gosec // a copy may be read-only; RemoveAll reports what is left
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}

@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/templates"
 	"agentctl.dev/agentctl/api/v1alpha1"
 )
 
-// Folder is where Write writes where it is not told.
-var Folder = filepath.Join("agents", "opencode")
+// Folder is the default of the folder that Write writes.
+const Folder = "agents/opencode"
 
 // Carried is a part of the configuration that stands in a manifest.
 type Carried struct {
@@ -75,7 +76,7 @@ func Write(from, dir string) (*Result, error) {
 	r := &Result{Dir: dir, Carried: c.carried, Left: c.left}
 	for _, f := range c.files {
 		at := filepath.Join(dir, f.name)
-		if err := create(at, f.text); err != nil {
+		if err := templates.Create(at, f.text); err != nil {
 			return nil, fmt.Errorf("write the manifests of %s: %w", from, err)
 		}
 		r.Files = append(r.Files, at)
@@ -93,18 +94,6 @@ func readFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is no file", name)
 	}
 	return io.ReadAll(io.LimitReader(f, maxBytes+1))
-}
-
-func create(at string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // manifests are for whoever reads the repository
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
 }
 
 // file is a manifest, by its name in the folder.

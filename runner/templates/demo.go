@@ -20,7 +20,7 @@ type Demo struct {
 	Shown []string `json:"shown"`
 }
 
-// Demos lists them in the order in which they are told.
+// Demos lists them in the order in which they are shown.
 func Demos() []Demo {
 	return []Demo{
 		{

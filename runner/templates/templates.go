@@ -96,12 +96,12 @@ func Write(o WriteOptions) (*Written, error) {
 	}
 	for _, f := range project {
 		at := filepath.Join(w.Dir, filepath.FromSlash(f.path))
-		if err := create(at, f.text); err != nil {
+		if err := Create(at, f.text); err != nil {
 			return nil, fmt.Errorf("write the template %s: %w", t.Name, err)
 		}
 		w.Files = append(w.Files, at)
 		if w.Pipeline != "" && f.path == "ci/"+o.CI+".yaml" {
-			if err := create(w.Pipeline, f.text); err != nil {
+			if err := Create(w.Pipeline, f.text); err != nil {
 				return nil, fmt.Errorf("write the pipeline of %s: %w", t.Name, err)
 			}
 		}
@@ -177,8 +177,8 @@ func fitted(p string, text []byte, name, dir string) []byte {
 	return text
 }
 
-// create writes a file that is not there yet.
-func create(at string, text []byte) error {
+// Create writes a file that does not exist yet, and the folders that it is in.
+func Create(at string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestNothingIsReplaced(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mine := filepath.Join(".gitlab", "research.yaml")
 	for _, name := range []string{"used/notes.md", mine, "file"} {
-		if err := create(name, []byte("mine")); err != nil {
+		if err := Create(name, []byte("mine")); err != nil {
 			t.Fatal(err)
 		}
 	}

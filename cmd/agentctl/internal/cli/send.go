@@ -38,8 +38,8 @@ reads it. It does not answer a question; "agentctl approve" and "agentctl deny" 
 The run is named as "agentctl help names" says. The text is an argument, @FILE, or
 - for stdin, at most 1 MiB.
 
-Exit codes: 0 the message is kept until the run reads it; 2 there is no such run, or it
-takes no message; those of "agentctl run" for a turn.`,
+Exit codes: 0 the message is kept until the run reads it; 2 the run does not exist or
+accepts no message; those of "agentctl run" for a turn.`,
 		Example: `  agentctl send @latest "leave the tests alone"
   git diff | agentctl send hello-01k -
   agentctl send run/hello-01k @notes.md -o json`,
