@@ -11,11 +11,11 @@ import (
 //
 //go:embed ci-failure-explainer dependency-bumper docs-drift flaky-test-triage incident-triage
 //go:embed issue-labeller pr-reviewer release-notes research terraform-plan-review
-//go:embed demo
+//go:embed demo-caught demo-lied
 var files embed.FS
 
 // Demo is the folder of a demo.
-func Demo(name string) (fs.FS, error) { return fs.Sub(files, "demo/"+name) }
+func Demo(name string) (fs.FS, error) { return fs.Sub(files, "demo-"+name) }
 
 // Example is the folder of an example.
 func Example(name string) (fs.FS, error) { return fs.Sub(files, name) }

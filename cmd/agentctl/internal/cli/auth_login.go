@@ -33,9 +33,10 @@ func (a *app) authLoginCmd() *cobra.Command {
 		Long: `Log in at the MCP server of a Tool, for the runs that use it.
 
 The Tool declares spec.source.mcp.http.auth.authorizationCode. The address of the
-page to log in at is shown; open it in a browser on this machine, which returns to
-agentctl by itself. With --no-browser the browser may be elsewhere, as over ssh: it
-ends at an address of this machine that it cannot open; paste that address here.
+page to log in at is shown; open it in a browser on this machine, which returns
+to the command by itself. With --no-browser the browser may be elsewhere, as over
+ssh: it ends at an address of this machine that it cannot open; paste that address
+here.
 
 The tokens are stored in the folder logins of the state folder, which only you may
 read and no tool can see; they are never shown. Runs with the same state folder use
