@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner/templates"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/templates"
 )
 
 // Folder is the default of the folder that Write writes.
