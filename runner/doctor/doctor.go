@@ -1,5 +1,4 @@
-// Package doctor reports which means to contain tools this host has, and which
-// of them do not work.
+// Package doctor reports what this host gives to contain tools with, and what runs need of it: models, git, a network.
 package doctor
 
 import (
@@ -23,7 +22,7 @@ type Options struct {
 	Containerd string
 }
 
-// Diagnosis is what this host gives to contain tools with.
+// Diagnosis is what this host gives to runs.
 type Diagnosis struct {
 	// OK is set when tools run in a sandbox here and no attempt to escape from
 	// it succeeded.
@@ -39,6 +38,10 @@ type Diagnosis struct {
 	// Escapes are the attempts to escape from a sandbox; none where there is no
 	// sandbox.
 	Escapes []Escape `json:"escapes"`
+	// Models are the ways to models that were looked for.
+	Models []ModelSource `json:"models"`
+	// Host are the other needs of a run.
+	Host []Need `json:"host"`
 	// Swept counts what killed runs had left in containerd and is gone now.
 	Swept int `json:"swept"`
 }
@@ -67,8 +70,8 @@ type Escape struct {
 }
 
 // Examine checks what this host supports, by doing it: it builds a sandbox,
-// tries to get out of it, and connects to containerd. What killed runs have
-// left in containerd is removed.
+// tries to get out of it, connects to containerd and asks for local models. What killed
+// runs have left in containerd is removed.
 func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	state, err := statedir.Find(o.State)
 	if err != nil {
@@ -89,6 +92,7 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 		d.tried(tries)
 	}
 	d.containerd(ctx, o.Containerd, state)
+	d.Models, d.Host = modelSources(ctx, state, localServers()), needs(ctx)
 	return d, nil
 }
 

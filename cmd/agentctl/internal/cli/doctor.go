@@ -21,12 +21,18 @@ func (a *app) doctorCmd() *cobra.Command {
 	o := &doctorOptions{app: a, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Report the isolation this host supports, and how to get more",
-		Long: `Report the isolation this host supports, and how to get more.
+		Short: "Report what this host gives to runs, and what to do for more",
+		Long: `Report what this host gives to runs, and what to do for more: isolation, models,
+git and the way to the network.
 
 The report is measured, not read from a table of kernels: doctor builds a sandbox,
 a program in it tries every known way to escape, and containerd is asked for its
 version. What killed runs have left in containerd is removed.
+
+Models are looked for in two places: the keys of well-known providers, in the
+environment and among those that are stored; and Ollama, llama.cpp and vLLM, which are
+asked at their usual ports of this host. No key is used, and nothing leaves the host
+but the connection to a proxy that the environment sets.
 
 Exit code 0: tools run in a sandbox here. 1: they do not, or a program escaped.`,
 		Example: `  agentctl doctor
@@ -37,7 +43,7 @@ Exit code 0: tools run in a sandbox here. 1: they do not, or a program escaped.`
 	}
 	a.stateFlag(cmd)
 	containerd(cmd, &o.containerd)
-	output(cmd, &o.output, "format: a table, or one object")
+	output(cmd, &o.output, "format: tables, or one object")
 	return cmd
 }
 
@@ -69,6 +75,13 @@ func shownDiagnosis(d *doctor.Diagnosis) display.Diagnosis {
 		if e.Open {
 			s.Open = append(s.Open, e.Name)
 		}
+	}
+	for i := range d.Models {
+		m := &d.Models[i]
+		s.Models = append(s.Models, display.DiagnosisRow{Name: m.Name, Why: m.Why, Hint: m.Hint, OK: m.OK})
+	}
+	for _, n := range d.Host {
+		s.Host = append(s.Host, display.DiagnosisRow{Name: n.Name, Why: n.Why, Hint: n.Hint, OK: n.OK})
 	}
 	switch {
 	case len(s.Open) > 0:
