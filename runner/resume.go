@@ -272,7 +272,7 @@ func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e 
 		Isolation: d.Isolation, OuterIsolation: d.OuterIsolation, Version: d.Version, Prices: d.Prices,
 		Turn: &event.Turn{
 			Number: len(e.Run.Turns) + 1, Agent: d.Agent, Model: d.Model, Prompt: d.Prompt, Files: d.Files, Inputs: d.Inputs, Origin: d.Origin, InputOrigins: d.InputOrigins,
-			Plan: d.Plan, Mode: d.Mode, Tools: d.Tools, ToolIsolation: d.ToolIsolation, User: d.User, RepositoryPolicies: d.RepositoryPolicies,
+			Plan: d.Plan, Mode: d.Mode, Tools: d.Tools, ToolIsolation: d.ToolIsolation, User: d.User, RepositoryPolicies: d.RepositoryPolicies, Limits: d.Limits,
 			Changed: changes.Texts, Forgets: changes.Rules, Fresh: fresh,
 		},
 	}, "")

@@ -232,7 +232,7 @@ func (r *run) declared(ctx context.Context, p *plan.Plan, files workspace.Spec) 
 		Agent: p.Agent.Name, Model: plan.Asked(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
 		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
 		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
-		Version: r.opts.Version, User: r.opts.user(), RepositoryPolicies: p.Repository(), Prices: p.Models().Basis(),
+		Version: r.opts.Version, User: r.opts.user(), RepositoryPolicies: p.Repository(), Prices: p.Models().Basis(), Limits: p.RecordedLimits(),
 	}
 	p.Origins.Record(&started)
 	return started, nil

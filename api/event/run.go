@@ -47,9 +47,21 @@ type RunStarted struct {
 	RepositoryPolicies []string `json:"repositoryPolicies,omitempty"`
 	// Prices by which the cost of the run is counted, of the models whose price is known.
 	Prices []ModelPrice `json:"prices,omitempty"`
+	// Limits of the run; nil in runs of earlier versions.
+	Limits *Limits `json:"limits,omitempty"`
 	// Audit describes the audit log of the run; absent in runs of earlier versions, which
 	// have none.
 	Audit *AuditLog `json:"audit,omitempty"`
+}
+
+// Limits are what a turn may use at most. What is 0 is not limited.
+type Limits struct {
+	MaxSteps  int   `json:"maxSteps,omitempty"`
+	MaxTokens int64 `json:"maxTokens,omitempty"`
+	// MaxCost in dollars.
+	MaxCost message.Cost `json:"maxCost,omitempty"`
+	// TimeoutMs is the wall time.
+	TimeoutMs int64 `json:"timeoutMs,omitempty"`
 }
 
 // AuditLog describes the audit log of a run, which is a projection of its journal.
@@ -94,7 +106,7 @@ type RunResumed struct {
 type Turn struct {
 	// Number of the turn; the one that begins a run is 1.
 	Number int `json:"number"`
-	// Agent to ToolIsolation, and RepositoryPolicies, are as in run.started.
+	// Agent to ToolIsolation, RepositoryPolicies and Limits are as in run.started.
 	Agent         string                    `json:"agent"`
 	Model         message.ModelRef          `json:"model"`
 	Prompt        string                    `json:"prompt"`
@@ -109,6 +121,7 @@ type Turn struct {
 	// User is who began the turn.
 	User               string   `json:"user,omitempty"`
 	RepositoryPolicies []string `json:"repositoryPolicies,omitempty"`
+	Limits             *Limits  `json:"limits,omitempty"`
 	// Changed says what is declared otherwise than in the turn before, for people.
 	Changed []string `json:"changed,omitempty"`
 	// Forgets: what was approved for always before this turn is asked about again.
@@ -126,7 +139,7 @@ func (s RunStarted) InTurn(d RunResumed) RunStarted {
 	}
 	s.Agent, s.Model, s.Prompt, s.Files, s.Inputs, s.Origin, s.InputOrigins = t.Agent, t.Model, t.Prompt, t.Files, t.Inputs, t.Origin, t.InputOrigins
 	s.Plan, s.Mode, s.Tools, s.ToolIsolation, s.User, s.RepositoryPolicies = t.Plan, t.Mode, t.Tools, t.ToolIsolation, t.User, t.RepositoryPolicies
-	s.Isolation, s.OuterIsolation, s.Version, s.Prices = d.Isolation, d.OuterIsolation, d.Version, d.Prices
+	s.Isolation, s.OuterIsolation, s.Version, s.Prices, s.Limits = d.Isolation, d.OuterIsolation, d.Version, d.Prices, t.Limits
 	return s
 }
 

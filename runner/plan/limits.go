@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/loop"
@@ -26,6 +27,11 @@ func (p *Plan) LoopLimits() loop.Limits {
 func (p *Plan) MaxCost() message.Cost {
 	micros, _ := p.Limits.MaxCost.Micros() // admission has checked it
 	return message.Cost(micros) * 1_000_000
+}
+
+// RecordedLimits are the limits of a turn as its first event has them.
+func (p *Plan) RecordedLimits() *event.Limits {
+	return &event.Limits{MaxSteps: p.LoopLimits().MaxSteps, MaxTokens: p.Limits.MaxTokens, MaxCost: p.MaxCost(), TimeoutMs: p.Deadline().Milliseconds()}
 }
 
 // LoopContext configures when the conversation is shortened.

@@ -19,16 +19,26 @@ func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, se
 		return nil, nil, letGo(ctx, err)
 	}
 	defer src.close()
+	end, err := readEvents(ctx, src, w, func(text string) { display.Notice(a.stderr(), text) }, see, below)
+	if err != nil {
+		return nil, nil, letGo(ctx, err)
+	}
+	return end, src, nil
+}
+
+// readEvents is handEvents for a run that is found. What happens to the connection, and
+// what the run waits for, is said once.
+func readEvents(ctx context.Context, src *source, w wish, notice func(string), see, below func(event.Event) error) (*client.RunEnd, error) {
 	w.below = below != nil
 	said := ""
 	say := func(text string) {
 		if text != said {
 			said = text
-			display.Notice(a.stderr(), text)
+			notice(text)
 		}
 	}
 	w.away = func(err error) { say(err.Error() + "; trying again") }
-	end, err := src.events(ctx, w, func(r client.Record) error {
+	return src.events(ctx, w, func(r client.Record) error {
 		switch {
 		case r.Event != nil:
 			said = ""
@@ -44,8 +54,4 @@ func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, se
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, nil, letGo(ctx, err)
-	}
-	return end, src, nil
 }

@@ -21,13 +21,14 @@ type logsOptions struct {
 	tail   int
 	// children shows what subagents say as well.
 	children bool
+	selector string
 }
 
 func (a *app) logsCmd() *cobra.Command {
 	o := &logsOptions{target: target{app: a}}
 	cmd := &cobra.Command{
-		Use:   "logs run/NAME",
-		Short: "Show the answer of a run",
+		Use:   "logs run/NAME... | logs -l SELECTOR",
+		Short: "Show the answer of a run, or of several",
 		Long: `Show the answer of a run, and nothing else on stdout.
 
 With -f the text that the model writes is shown as it comes, step by step, until
@@ -39,31 +40,55 @@ judged by is named on stderr. With --children the answers of its
 subagents are shown before it, each line behind the name of the subagent's run;
 with -f what they write is shown between the text of the run.
 
-Exit code 0: the run has an answer. 1: it has none, or none yet.`,
+Several runs can be named, or selected by their labels at the control plane with -l:
+those that are there when the command begins, 50 at most. Each line is then behind the
+name of its run, and with -f each text comes when it is complete, until all have ended.
+
+Exit code 0: the run has an answer, or all runs have. 1: one has none, or none yet.`,
 		Example: `  agentctl logs run/review-7xk2p
   agentctl logs @latest --tail 20
   agentctl logs @latest -f
-  agentctl logs @latest -f --children`,
+  agentctl logs @latest -f --children
+  agentctl logs -f run/review-7xk2p run/fix-9mqt4
+  agentctl logs -f -l team=web`,
 		GroupID:           groupRun,
-		Args:              oneArg("the run (run/NAME)"),
+		Args:              o.args,
 		ValidArgsFunction: a.completeAnyRun,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.runLogs(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.selector != "" || len(args) > 1 {
+				return o.runSeveral(cmd.Context(), args)
+			}
+			return o.runLogs(cmd.Context(), args[0])
+		},
 	}
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "show the text as it comes, until the run has ended")
 	cmd.Flags().IntVar(&o.tail, "tail", -1, "show the last `number` of lines of the answer; -1 shows all")
 	_ = cmd.RegisterFlagCompletionFunc("tail", cobra.NoFileCompletions) // fails only for a flag that is not there
 	childrenFlag(cmd, &o.children)
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "runs of the control plane with these `labels`, for example team=web,tier!=test")
+	_ = cmd.RegisterFlagCompletionFunc("selector", cobra.NoFileCompletions) // fails only for a flag that is not there
 	o.flags(cmd)
 	return cmd
 }
 
-func (o *logsOptions) runLogs(ctx context.Context, word string) error {
-	switch {
+// args are runs, or none with a selector.
+func (o *logsOptions) args(cmd *cobra.Command, args []string) error {
+	switch selects := cmd.Flags().Changed("selector"); {
+	case selects && len(args) > 0:
+		return usagef("unexpected argument %q beside -l, which selects the runs", args[0])
+	case selects && o.selector == "":
+		return usagef("-l selects nothing: it is empty")
+	case !selects && len(args) == 0:
+		return usagef("the run (run/NAME) is missing")
 	case o.tail < -1:
 		return usagef("--tail %d: a number of lines cannot be negative", o.tail)
 	case o.tail >= 0 && o.follow:
 		return usagef("--tail is for the answer of a run: leave -f out")
 	}
+	return nil
+}
+
+func (o *logsOptions) runLogs(ctx context.Context, word string) error {
 	l := &logged{screen: o.app.stdout(), notices: o.app.stderr(), tail: o.tail}
 	if o.follow {
 		l.text = display.NewTextLog(l.screen)

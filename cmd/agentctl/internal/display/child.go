@@ -12,6 +12,9 @@ import (
 // shortRun is how many characters of the end of a run's id its short name has.
 const shortRun = 6
 
+// mostIndent is the depth of the tree of runs from which lines are not indented further.
+const mostIndent = 8
+
 // ShortRun is the name by which a line calls the run of a subagent: its agent and the
 // beginning of the rest of its id. Commands take it where no other run begins with it.
 func ShortRun(id string) string {
@@ -48,8 +51,8 @@ func (t *TextLog) Lines(mark, text string) error {
 type child struct {
 	run     view.Run
 	answers map[string]message.Answer // by call
-	// asking are its calls whose question is on the terminal.
-	asking []string
+	// asking are its calls whose question is on the terminal, running those that run.
+	asking, running []string
 }
 
 // Child shows an event of a run below: its calls, behind the name of the run.
@@ -66,7 +69,7 @@ func (t *textRun) Child(e event.Event) {
 	if c.run.Apply(e) != nil {
 		return // its own journal shows what is wrong with it
 	}
-	mark := "  " + marked(t.stderr, e.Run) + " "
+	mark := c.indent() + marked(t.stderr, e.Run) + " "
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		t.say(fit(mark+t.stderr.paint(dim, "agent "+Line(d.Agent)+": "+fit(Line(d.Prompt), maxTitle)), t.stderr.width()) + "\n")
@@ -83,8 +86,11 @@ func (t *textRun) Child(e event.Event) {
 		t.childAnswered(c, e.Call)
 	case event.QuestionAnswered:
 		t.childAnswered(c, e.Call)
+	case event.ToolCall:
+		c.running = append(c.running, e.Call)
 	case event.ToolResult, event.ToolError:
 		t.childAnswered(c, e.Call)
+		c.running = remove(c.running, e.Call)
 		t.say(childLine(t.stderr, mark, c.run.Call(e.Call), c.answers[e.Call], c.run.Started.Workspace.Dir))
 		delete(c.answers, e.Call)
 	case event.RunFinished:
@@ -92,7 +98,17 @@ func (t *textRun) Child(e event.Event) {
 			t.childAnswered(c, c.asking[0])
 		}
 		delete(t.children, e.Run)
+		t.say(fit(mark+summary(t.stderr, &c.run), t.stderr.width()) + "\n")
 	}
+}
+
+// indent shows how deep in the tree of runs a run is.
+func (c *child) indent() string {
+	depth := 1
+	if p := c.run.Started.Parent; p != nil {
+		depth = max(1, len(p.Agents))
+	}
+	return strings.Repeat("  ", min(depth, mostIndent))
 }
 
 // childAsks holds back what is shown while a question of a run below is on the terminal, or

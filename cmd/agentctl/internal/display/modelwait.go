@@ -70,10 +70,7 @@ func (t *textRun) waitOn(e event.Event) {
 	if t.wait.asked() {
 		return
 	}
-	t.wait.since = time.Now()
-	if ago := t.wait.since.Sub(e.Time); !t.o.Replay && ago > 0 && ago < 24*time.Hour {
-		t.wait.since = e.Time
-	}
+	t.wait.since = t.since(e)
 	t.wait.timer = time.AfterFunc(t.beat(), t.waited)
 }
 
@@ -105,25 +102,19 @@ func (t *textRun) waited() {
 		}
 		t.draw()
 	} else {
-		t.say(t.waitText() + "\n")
+		t.say(beside(t.waitText(), t.figures(), 0) + "\n")
 	}
 	t.wait.timer = time.AfterFunc(t.beat(), t.waited)
 }
 
-// waitText is the status line of the wait. The time comes first:
-// it is what a narrow terminal keeps.
+// waitText is what is waited for. The time comes first: it is what a narrow terminal
+// keeps.
 func (t *textRun) waitText() string {
 	text := "waiting " + time.Since(t.wait.since).Truncate(time.Second).String() + " for "
 	if t.wait.call != "" {
 		text += "a call of " + Line(t.wait.call) + " (" + Size(t.wait.size) + ") of "
 	}
 	text += "model " + Line(t.by)
-	switch n := t.run.Tokens.Total(); {
-	case t.run.Uncounted:
-		text += " · about " + plural(n+t.run.Estimated.Total(), "token")
-	case n > 0:
-		text += " · " + plural(n, "token")
-	}
 	if t.wait.retry != "" {
 		text += " · " + t.wait.retry
 	}

@@ -45,6 +45,7 @@ func ended(r *textRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wait.stop()
+	r.stopTicks()
 }
 
 // asking is the beginning of a run that has asked its model.
@@ -128,7 +129,7 @@ func TestWithoutATerminalALineComesEvery30Seconds(t *testing.T) {
 		}
 		time.Sleep(62 * time.Second)
 		synctest.Wait()
-		if got, want := b.String(), "waiting 30s for model fast\nwaiting 1m0s for model fast\nwaiting 1m30s for model fast\n"; got != want {
+		if got, want := b.String(), "waiting 30s for model fast · step 1 · 30s\nwaiting 1m0s for model fast · step 1 · 1m00s\nwaiting 1m30s for model fast · step 1 · 1m30s\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		tell(event.Event{Message: "m", Data: event.ModelResponse{Model: message.ModelRef{Name: "fast"}}})
@@ -237,14 +238,14 @@ func TestATerminalShowsThatACallIsWritten(t *testing.T) {
 		if got, want := b.String(), "\n  waiting 1s for a call of write (1000 B) of model fast"; !strings.HasPrefix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if got, want := b.String(), "\r\x1b[K  waiting 3s for a call of write (2.9 KiB) of model fast"; !strings.HasSuffix(got, want) {
+		if got, want := b.String(), "\r\x1b[K  waiting 3s for a call of write (2.9 KiB) of model fast · step 1 · 3s"; !strings.HasSuffix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		tell(event.Event{Message: "m", Data: event.ModelRetry{Retry: message.Retry{Attempt: 1, Attempts: 3, Class: "503", WaitMillis: 9000}}})
 		b.Reset()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if got, want := b.String(), "  waiting 5s for model fast · attempt 1 of 3 failed"; !strings.HasSuffix(got, want) {
+		if got, want := b.String(), "  waiting 5s for model fast · attempt 1 of 3 failed · step 1 · 5s"; !strings.HasSuffix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		tell(event.Event{Message: "m", Part: "t2", Data: event.TextDelta{Text: "again"}})
@@ -252,7 +253,7 @@ func TestATerminalShowsThatACallIsWritten(t *testing.T) {
 		b.Reset()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if got, want := b.String(), "  waiting 3s for model fast · attempt 2 of 3 failed"; !strings.HasSuffix(got, want) {
+		if got, want := b.String(), "  waiting 3s for model fast · attempt 2 of 3 failed · step 1 · 8s"; !strings.HasSuffix(got, want) {
 			t.Errorf("after a text that came to nothing: got %q, want %q", got, want)
 		}
 		ended(r)

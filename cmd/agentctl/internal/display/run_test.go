@@ -161,7 +161,7 @@ func TestAnEstimateIsNotShownAsACount(t *testing.T) {
 		tell(event.Event{Message: "m2", Data: event.ModelRequest{Step: 2, Messages: 2}})
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got, want := b.String(), "waiting 1s for model fast · about 1,200 tokens"; !strings.HasSuffix(got, want) {
+		if got, want := b.String(), "waiting 1s for model fast · step 2 · about 1,200 tokens · cost unknown · 1s"; !strings.HasSuffix(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		tell(event.Event{Message: "m2", Data: event.ModelResponse{Model: message.ModelRef{Name: "fast"}, Tokens: message.Usage{Input: 34}}})

@@ -1,10 +1,10 @@
 package display
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
@@ -19,7 +19,7 @@ type textRun struct {
 
 	run     view.Run
 	answers map[string]message.Answer // by call
-	running []string                  // calls, in the order they began
+	running []work                    // calls, in the order they began
 	by      string                    // the Model that gave the newest answer
 
 	stream   stream
@@ -31,8 +31,10 @@ type textRun struct {
 	held   strings.Builder
 	// wait is the model request that is under way.
 	wait modelWait
-	// drawn says that the last line of the terminal is the status line.
-	drawn bool
+	// drawn counts the last lines of the terminal that are the status.
+	drawn int
+	// ticks draws the status again while calls run; nil while none does.
+	ticks *time.Timer
 }
 
 func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
@@ -135,12 +137,12 @@ func (t *textRun) callEvent(e event.Event) {
 			t.release()
 		}
 	case event.ToolCall:
-		t.running = append(t.running, e.Call)
+		t.begins(e)
 		t.endLine()
 		t.draw()
 	case event.ToolResult, event.ToolError:
 		t.replied(e.Call) // its question ends with it
-		t.running = remove(t.running, e.Call)
+		t.ends(e.Call)
 		c := t.run.Call(e.Call)
 		t.say(callLine(t.stderr, c, t.answers[e.Call], t.run.Started.Workspace.Dir))
 		delete(t.answers, e.Call)
@@ -173,6 +175,7 @@ func (t *textRun) Finish(run *view.Run, journal string) error {
 	defer t.mu.Unlock()
 	t.stream.stop()
 	t.wait.stop()
+	t.stopTicks()
 	t.asking, t.running = 0, nil
 	t.release()
 	t.say("")
@@ -259,35 +262,6 @@ func (t *textRun) flow(text string, st style) {
 }
 
 func (t *textRun) endLine() { t.stream.endLine() }
-
-// draw shows what is running, on a line that the next output takes back.
-func (t *textRun) draw() {
-	if !t.stderr.Live || t.asking > 0 || t.stream.midLine {
-		return
-	}
-	text := ""
-	switch {
-	case len(t.running) == 1:
-		c := t.run.Call(t.running[0])
-		text = "  " + Line(c.Tool) + " running  " + title(c)
-	case len(t.running) > 1:
-		text = fmt.Sprintf("  %d calls running", len(t.running))
-	case t.wait.long():
-		text = "  " + t.waitText()
-	default:
-		return
-	}
-	t.clear()
-	t.stderr.print(t.stderr.paint(dim, fit(text, t.stderr.width()-1)))
-	t.drawn = true
-}
-
-func (t *textRun) clear() {
-	if t.drawn {
-		t.stderr.print("\r\x1b[K")
-		t.drawn = false
-	}
-}
 
 func remove(list []string, s string) []string {
 	kept := list[:0]
