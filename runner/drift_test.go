@@ -53,6 +53,8 @@ func TestDriftIsNamed(t *testing.T) {
 		"nothing":           {"the same manifests are the same run", "Greet", "Greet", "", ""},
 		"another model":     {"the answers are known, whoever would give them now", "provider: scripted", "contextWindow: 100\n  provider: scripted", "", "the model differs from the recorded one; the recorded answers stay"},
 		"risk":              {"what a decision depends on is no drift, and no silence either", "  source: {exec:", "  risk: R0\n  source: {exec:", "", "tool look is declared otherwise than the recorded one; its recorded decisions and results stay"},
+		"another folder":    {"a program beside its manifest is elsewhere in each clone", "/bin/cat", "/usr/bin/cat", "", ""},
+		"another program":   {"it may do something else", "/bin/cat", "/bin/tac", "", "tool look is declared otherwise than the recorded one; its recorded decisions and results stay"},
 		"instructions":      {"what the model is told first, with its data", "Greet ${inputs.who}", "Meet ${inputs.who}", `step 1: the instructions differ: recorded "Greet Jane.", now "Meet Jane." (fix.jsonl:`, ""},
 		"description":       {"what the model is told of a tool", "Looks.", "Looks hard.", `the description of tool look differs: recorded "Looks.", now "Looks hard."`, ""},
 		"parameters":        {"and what it takes", "at: {type: string}", "at: {type: integer}", `the parameters of tool look differ: recorded {"properties":{"at":{"type":"string"}},"type":"object"}`, ""},

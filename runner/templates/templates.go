@@ -2,6 +2,7 @@
 package templates
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,7 @@ func All() []Template {
 		{"ci-failure-explainer", "triage", "explains why a job of a pipeline has failed"},
 		{"dependency-bumper", "fixer", "adapts code to a new version of a dependency until the tests pass"},
 		{"docs-drift", "", "corrects documentation that no longer fits the code"},
+		{"duplicate-finder", "mcp", "finds the tickets that report the same, through an MCP server"},
 		{"flaky-test-triage", "", "repeats a test until it knows whether it is flaky or broken"},
 		{"incident-triage", "", "puts together what is known when an alert comes in"},
 		{"issue-labeller", "", "chooses labels for an issue, from those that exist"},
@@ -183,7 +185,7 @@ func Create(at string, text []byte) error {
 		return err
 	}
 	mode := fs.FileMode(0o644)
-	if filepath.Ext(at) == ".sh" {
+	if bytes.HasPrefix(text, []byte("#!")) {
 		mode = 0o755
 	}
 	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
