@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
@@ -67,6 +68,11 @@ type RunOptions struct {
 	Skill string
 	// Prompt is the first user message; it replaces the Run object's. "" leaves that.
 	Prompt string
+	// Authored: the prompt was written by the person that begins the run, so @path, @agent and
+	// !`command` in it are done. Data are the parts of it that the person has not written, such
+	// as what was pasted: they are neither scanned nor filled in.
+	Authored bool
+	Data     []Span
 	// Command is a command of the Paths (commands/NAME.md) in place of a Prompt, and
 	// Arguments are put into its text. "" is none.
 	Command   string
@@ -192,10 +198,15 @@ type RunOptions struct {
 	inputs   map[string]json.RawMessage
 	attached []plan.Attachment
 	origins  plan.Origins
+	// expansions are those of a recorded prompt.
+	expansions []message.Expansion
 	// prefer is the agent where none is named, if the manifests hold it.
 	prefer string
 	sent   []execution.Sent
 }
+
+// Span is a part of a prompt: from a byte to before another one.
+type Span = plan.Span
 
 // disk is how the journal reaches the disk, for tests that die on the way; the
 // zero value is the system's own way.
@@ -321,7 +332,7 @@ func (o *RunOptions) user() string {
 // planning are the options of the run's plan.
 func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	return plan.Options{
-		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Admitted: o.Manifests, WithoutRun: o.WithoutRun, Models: o.Models, Person: o.Answers, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Command: o.Command, Arguments: o.Arguments, Attach: o.Attach, Inputs: o.Inputs,
+		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Admitted: o.Manifests, WithoutRun: o.WithoutRun, Models: o.Models, Person: o.Answers, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Authored: o.Authored, Data: o.Data, RecordedExpansions: o.expansions, Command: o.Command, Arguments: o.Arguments, Attach: o.Attach, Inputs: o.Inputs,
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
 		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead, Images: images(o.State, false),
 	}
@@ -464,6 +475,7 @@ func (t *tests) CassetteOf(model string) string {
 func (t *tests) options(task *engine.Task) RunOptions {
 	o := t.RunOptions
 	o.Agent, o.Model, o.Models, o.Prompt, o.Values, o.Policies = task.Agent, task.Model, task.Models, task.Prompt, task.Inputs, task.Policies
+	o.Authored = true // as all of the manifest of a Test
 	o.Workspace, o.State, o.Answers, o.Timeout = task.Workspace, task.State, task.Answers, task.Timeout
 	o.Events, o.Children, o.Traced = task.Events, task.Children, task.Traced
 	return o

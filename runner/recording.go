@@ -449,6 +449,7 @@ func recordedSource(v *view.Run) (string, error) {
 func (r *recorded) runManifests(ctx context.Context, c *cassette.Cassette, o RunOptions) (*Outcome, error) {
 	if o.Prompt == "" { // what was filled in is data, and is not filled in again
 		o.Prompt, o.origins.Prompt = prompt.Escape(r.Prompt), r.Origins.Prompt
+		o.Authored, o.expansions = false, r.Expansions
 	}
 	o.origins.Inputs = r.Origins.Inputs
 	o.inputs, o.attached = r.Inputs, attachments(c)

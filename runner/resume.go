@@ -158,6 +158,9 @@ func goOn(ctx context.Context, o *RunOptions, rec *recording) (*Outcome, error) 
 		return nil, err
 	}
 	earlier := &plan.Earlier{Run: seen, Record: record}
+	if begun := seen.Started.Workspace; record.Strategy != v1alpha1.StrategyInPlace && seen.Snapshot != "" && !seen.InSource {
+		earlier.Files = environment.FilesDir(found.Dir, found.ID, begun.Source, begun.Git != nil)
+	}
 	p, err := o.turn(ctx, earlier)
 	if err != nil {
 		return nil, err
@@ -271,7 +274,7 @@ func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e 
 	err = r.exec.Resume(event.RunResumed{
 		Isolation: d.Isolation, OuterIsolation: d.OuterIsolation, Version: d.Version, Prices: d.Prices,
 		Turn: &event.Turn{
-			Number: len(e.Run.Turns) + 1, Agent: d.Agent, Model: d.Model, Prompt: d.Prompt, Files: d.Files, Inputs: d.Inputs, Origin: d.Origin, InputOrigins: d.InputOrigins,
+			Number: len(e.Run.Turns) + 1, Agent: d.Agent, Model: d.Model, Prompt: d.Prompt, Files: d.Files, Expansions: d.Expansions, Inputs: d.Inputs, Origin: d.Origin, InputOrigins: d.InputOrigins,
 			Plan: d.Plan, Mode: d.Mode, Tools: d.Tools, ToolIsolation: d.ToolIsolation, User: d.User, RepositoryPolicies: d.RepositoryPolicies, Limits: d.Limits,
 			Changed: changes.Texts, Forgets: changes.Rules, Fresh: fresh,
 		},

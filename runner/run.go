@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -229,7 +230,7 @@ func (r *run) declared(ctx context.Context, p *plan.Plan, files workspace.Spec) 
 		return started, fmt.Errorf("write down the plan: %w", err)
 	}
 	started = event.RunStarted{
-		Agent: p.Agent.Name, Model: plan.Asked(p.Model), Prompt: p.Prompt, Files: attached, Inputs: inputs, Plan: id,
+		Agent: p.Agent.Name, Model: plan.Asked(p.Model), Prompt: p.Prompt, Files: attached, Expansions: p.Expansions, Inputs: inputs, Plan: id,
 		Mode: string(p.Agent.Spec.Mode), Tools: p.CallNames(),
 		Isolation: string(level), ToolIsolation: plan.OtherLevels(p.Definitions, level), OuterIsolation: sandbox.OuterIsolation(),
 		Version: r.opts.Version, User: r.opts.user(), RepositoryPolicies: p.Repository(), Prices: p.Models().Basis(), Limits: p.RecordedLimits(),
@@ -435,6 +436,10 @@ func (r *run) loop(ctx context.Context) (loop.End, error) {
 	}
 	defer toolbox.Close()
 	p, hidden := r.plan, gate.HiddenTools()
+	if named := p.Named(); named != "" && slices.Contains(hidden, "task") {
+		return loop.End{}, reason.New(reason.Denied, "the prompt asks for %s, and the policies deny every call of task", named).
+			WithHint("add an allow rule for task; @%s in the prompt is only text", named)
+	}
 	s := execution.Setup{
 		Models: r.models(env), Redactor: r.redactor.Load(), Gate: gate, People: r.people, Toolbox: toolbox, Files: env,
 		Offered: message.Prompt{System: r.system, Tools: toolbox.Specs(hidden), Output: p.OutputSchema(), CacheKey: "agentctl-" + p.Agent.Name},

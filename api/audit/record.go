@@ -89,7 +89,8 @@ func (Task) details() {}
 // Call is a tool call that has ended, or that the end of the run has ended.
 type Call struct {
 	Task
-	// StepID is step_ and the number of the model call that asked for it, CallID the id of
+	// StepID is step_ and the number of the model call that asked for it, or prompt_ and the
+	// number of the turn whose author has asked for it in the prompt; CallID is the id of
 	// the call within the run.
 	StepID string `json:"step_id"`
 	CallID string `json:"call_id"`

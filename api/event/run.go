@@ -16,6 +16,9 @@ type RunStarted struct {
 	Prompt string          `json:"prompt"`
 	Files  []message.File  `json:"files,omitempty"`
 	Inputs json.RawMessage `json:"inputs,omitempty"`
+	// Expansions are what the author of the prompt asks for in its text. Calls among them
+	// belong to the message of the prompt; the id of the first is its id and "-expand1".
+	Expansions []message.Expansion `json:"expansions,omitempty"`
 	// Origin of the prompt, without the inputs that are filled in, and InputOrigins of
 	// each input; absent in runs of earlier versions.
 	Origin       *message.Origin           `json:"origin,omitempty"`
@@ -112,6 +115,7 @@ type Turn struct {
 	Prompt        string                    `json:"prompt"`
 	Files         []message.File            `json:"files,omitempty"`
 	Inputs        json.RawMessage           `json:"inputs,omitempty"`
+	Expansions    []message.Expansion       `json:"expansions,omitempty"`
 	Origin        *message.Origin           `json:"origin,omitempty"`
 	InputOrigins  map[string]message.Origin `json:"inputOrigins,omitempty"`
 	Plan          string                    `json:"plan,omitempty"`
@@ -138,6 +142,7 @@ func (s RunStarted) InTurn(d RunResumed) RunStarted {
 		return s
 	}
 	s.Agent, s.Model, s.Prompt, s.Files, s.Inputs, s.Origin, s.InputOrigins = t.Agent, t.Model, t.Prompt, t.Files, t.Inputs, t.Origin, t.InputOrigins
+	s.Expansions = t.Expansions
 	s.Plan, s.Mode, s.Tools, s.ToolIsolation, s.User, s.RepositoryPolicies = t.Plan, t.Mode, t.Tools, t.ToolIsolation, t.User, t.RepositoryPolicies
 	s.Isolation, s.OuterIsolation, s.Version, s.Prices, s.Limits = d.Isolation, d.OuterIsolation, d.Version, d.Prices, t.Limits
 	return s

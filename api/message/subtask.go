@@ -1,10 +1,24 @@
 package message
 
+import "encoding/json"
+
 // AgentRef is an agent that a prompt names.
 type AgentRef struct {
 	Name string `json:"name"`
 	// Source is the text that named it.
 	Source string `json:"source,omitempty"`
+}
+
+// Expansion is something that the author of a prompt asks for in its text: a call that is made
+// before the model is asked, or an agent that is named.
+type Expansion struct {
+	// Text asks for it in the prompt: @main.go, @reviewer, or !`git log -3`.
+	Text string `json:"text"`
+	// Tool is the call name of the tool, and Args are its arguments; both empty for an agent.
+	Tool string          `json:"tool,omitempty"`
+	Args json.RawMessage `json:"args,omitempty"`
+	// Agent is the name of the agent.
+	Agent string `json:"agent,omitempty"`
 }
 
 // Subtask is work for a subagent.

@@ -55,8 +55,10 @@ type ToolPart struct {
 	// Tool is the call name, after repair.
 	Tool string `json:"tool"`
 	// Raw is what the model wrote as arguments, whatever it was.
-	Raw   string    `json:"raw"`
-	State ToolState `json:"state"`
+	Raw string `json:"raw"`
+	// Expands is the text of the prompt whose author asks for the call; "" for a call of a model.
+	Expands string    `json:"expands,omitempty"`
+	State   ToolState `json:"state"`
 	// Input is Raw as a checked JSON object; nil when it is none.
 	Input    json.RawMessage `json:"input,omitempty"`
 	Decision *Decision       `json:"decision,omitempty"`

@@ -111,6 +111,24 @@ func (r *Run) attach(e event.Event, files []message.File) {
 	}
 }
 
+// expand adds what the author of a prompt asks for to its message: calls, which are open until
+// they have their results, and agents.
+func (r *Run) expand(e event.Event, all []message.Expansion) {
+	now, m := e.Time.UnixMilli(), r.asked
+	for i, x := range all {
+		p := message.Part{ID: fmt.Sprintf("%s-expand%d", e.Part, i+1), Synthetic: true, Start: now}
+		if x.Agent != "" {
+			p.Type, p.Agent, p.End = message.PartAgent, &message.AgentRef{Name: x.Agent, Source: x.Text}, now
+		} else {
+			p.Type, p.Tool = message.PartTool, &message.ToolPart{
+				CallID: fmt.Sprintf("%s-expand%d", m.ID, i+1), Tool: x.Tool, Raw: string(x.Args), Expands: x.Text, State: message.StatePending,
+			}
+			r.calls[p.Tool.CallID] = &call{ToolPart: p.Tool, in: m, at: len(m.Parts), step: r.Steps}
+		}
+		m.Parts = append(m.Parts, p)
+	}
+}
+
 // request opens the message that will hold the answer. A request that is still
 // open was given up: its message is void.
 func (r *Run) request(e event.Event, d event.ModelRequest) error {

@@ -39,6 +39,7 @@ func (r *Run) turn(e event.Event, d *event.Turn) {
 	s := &r.Started
 	r.asked.System, r.asked.Tools = s.Plan, s.Tools
 	r.attach(e, s.Files)
+	r.expand(e, s.Expansions)
 	t := &Turn{Number: len(r.Turns) + 1, Agent: s.Agent, Model: s.Model, Prompt: s.Prompt, Message: e.Message, StartTime: e.Time, first: len(r.Messages) - 1}
 	if d != nil {
 		t.Changed, t.steps, t.worked = d.Changed, r.Steps, r.worked

@@ -76,6 +76,9 @@ func (l *loop) answered(out *message.Output) (*End, error) {
 func (l *loop) nothingAllowed() bool {
 	judged := false
 	for _, m := range l.View.Said() {
+		if m.Role != message.RoleAssistant { // what the prompt asks for is not the agent's work
+			continue
+		}
 		for _, c := range m.Calls() {
 			switch {
 			case c.Start != 0:

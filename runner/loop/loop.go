@@ -11,6 +11,9 @@
 //	an answer?       answer.go   the exit test, the output contract
 //	the calls        calls.go    check, guard, decide, ask, intent, run, result
 //
+// Before the first request of a prompt, expand.go makes the calls that its author asks for
+// in the text.
+//
 // In a run that is served, clients make the calls (serve.go, queue.go): a step does not
 // wait for the one before it.
 //
@@ -141,6 +144,10 @@ type loop struct {
 }
 
 func (l *loop) live(ctx context.Context) (End, error) {
+	l.recallQuestions()
+	if end, err := l.expand(ctx); end != nil || err != nil {
+		return deref(end), err
+	}
 	current, err := l.recall()
 	if err != nil {
 		return End{}, err

@@ -56,10 +56,9 @@ func (l *loop) prune() (bool, error) {
 func (l *loop) prunable(history []*message.Message) (calls []*message.ToolPart, freed int64) {
 	steps, kept, keep := 0, int64(0), l.estimate.fit(pruneKeepTokens)
 	for _, m := range slices.Backward(history) {
-		if m.Role != message.RoleAssistant {
-			continue
+		if m.Role == message.RoleAssistant {
+			steps++
 		}
-		steps++
 		for _, c := range slices.Backward(m.Calls()) {
 			if c.Result == nil || c.Compacted != 0 {
 				continue

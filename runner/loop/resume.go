@@ -12,7 +12,6 @@ import (
 // prompt. For a resumed run, or another turn, it is everything that was said, and current is the
 // answer whose step is not complete, nil when there is none.
 func (l *loop) recall() (current *message.Message, err error) {
-	l.recallQuestions()
 	messages := slices.DeleteFunc(slices.Clone(l.View.Messages), func(m *message.Message) bool {
 		return m.Error != "" || m.Open()
 	})

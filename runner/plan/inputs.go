@@ -36,6 +36,9 @@ func (p *Plan) fillPrompts(o *Options) error {
 		p.Prompt = p.carriedPrompt()
 		return nil
 	}
+	if err := p.findMentions(o); err != nil {
+		return err
+	}
 	if o.template != nil {
 		if p.Prompt, err = o.template.Fill(o.Arguments, p.Inputs); err != nil {
 			return fmt.Errorf("command /%s: %w", o.Command, err)
@@ -44,7 +47,7 @@ func (p *Plan) fillPrompts(o *Options) error {
 	}
 	switch {
 	case o.Prompt != "":
-		p.Prompt = o.Prompt
+		p.Prompt = prompt.EscapeData(o.Prompt, o.Data...)
 	case p.Run != nil && p.Run.Spec.Prompt != "":
 		p.Prompt = p.Run.Spec.Prompt
 	default:

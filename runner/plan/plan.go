@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/admission"
@@ -44,6 +45,8 @@ type Plan struct {
 	Inputs   map[string]json.RawMessage
 	Origins  Origins
 	Attached []Attachment
+	// Expansions are what the author of the prompt asks for in its text.
+	Expansions []message.Expansion
 	// Workspace says which files the run works on; Shares says that they are those of
 	// the run that has started it.
 	Workspace workspace.Spec
@@ -58,6 +61,8 @@ type Plan struct {
 	// Manifests are the files of this plan that lie in the workspace, as paths in it.
 	Manifests []string
 
+	// mentions are what is yet to be found out about the prompt.
+	mentions   []prompt.Mention
 	registries Registries
 }
 
@@ -85,6 +90,10 @@ type Options struct {
 	Prefer string
 	// Prompt replaces that of the Run object; "" keeps it.
 	Prompt string
+	// Authored: the Prompt was written by the person that begins the run, and what it asks for
+	// in its text is done. Data are parts of it that the person has not written.
+	Authored bool
+	Data     []Span
 	// Command is a command of the Paths, whose text is the prompt, and Arguments are put into
 	// it. "" is none.
 	Command   string
@@ -132,6 +141,8 @@ type Options struct {
 	// RecordedInputs and RecordedFiles are those of a run that is recorded again.
 	RecordedInputs map[string]json.RawMessage
 	RecordedFiles  []Attachment
+	// RecordedExpansions are those of a recorded prompt.
+	RecordedExpansions []message.Expansion
 	// RecordedOrigins are where a recorded prompt and recorded inputs came from; those
 	// that are not among them are the user's.
 	RecordedOrigins Origins
@@ -201,6 +212,9 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 		if o.Earlier != nil {
 			return nil, reason.Usagef("the folder that the conversation works for: %w", err).WithHint("agentctl run begins another one")
 		}
+		return nil, err
+	}
+	if err := p.expand(&o); err != nil {
 		return nil, err
 	}
 	if err := p.bring(ctx, catalog, &o); err != nil {

@@ -127,7 +127,7 @@ func (r *Record) Again(started event.RunStarted, o Options) (*Plan, error) {
 // Recorded returns the plan of a run as it was recorded, without its rules.
 func (r *Record) Recorded(started event.RunStarted, known Registries) (*Plan, error) {
 	p := &Plan{
-		Plan: r.Plan, Functions: r.Functions, Prompt: started.Prompt, Origins: originsOf(started), System: r.System, Manifests: r.Manifests, Served: r.Served, Shares: r.Shares, registries: known,
+		Plan: r.Plan, Functions: r.Functions, Prompt: started.Prompt, Expansions: started.Expansions, Origins: originsOf(started), System: r.System, Manifests: r.Manifests, Served: r.Served, Shares: r.Shares, registries: known,
 	}
 	p.Workspace = workspace.Spec{Strategy: r.Strategy, Exclude: r.Exclude, SizeLimit: r.SizeLimit, GrowthLimit: r.GrowthLimit}
 	var err error

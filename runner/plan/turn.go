@@ -15,6 +15,9 @@ import (
 type Earlier struct {
 	Run    *view.Run
 	Record *Record
+	// Files is the folder with the files as the turn before has left them; "" where the turn
+	// begins with those of the source.
+	Files string
 }
 
 // keep gives the plan the files of the turn before: what its manifests say of the workspace

@@ -23,10 +23,7 @@ func (p *Projection) forget(of string) {
 // ofCall applies an event of a call.
 func (p *Projection) ofCall(l line) error {
 	if l.kind == event.TypeToolInputStart {
-		p.begun++
-		c := &call{message: l.message, place: p.begun}
-		c.StepID, c.CallID, c.State = fmt.Sprintf("step_%d", p.step), l.call, string(message.StatePending)
-		p.calls[l.call] = c
+		c := p.newCall(l.message, l.call, fmt.Sprintf("step_%d", p.step))
 		return members(l.data, func(name string, value []byte) bool {
 			if name == "tool" {
 				c.Tool = unquoted(value)
@@ -56,6 +53,24 @@ func (p *Projection) ofCall(l line) error {
 		return p.result(c, message.StateError, l)
 	default:
 		return nil
+	}
+}
+
+// newCall begins a call of a step.
+func (p *Projection) newCall(in, id, step string) *call {
+	p.begun++
+	c := &call{message: in, place: p.begun}
+	c.StepID, c.CallID, c.State = step, id, string(message.StatePending)
+	p.calls[id] = c
+	return c
+}
+
+// prompt begins the calls that the author of the prompt of a turn asks for in its text.
+func (p *Projection) prompt(l line, turn int, asked []message.Expansion) {
+	for i, x := range asked {
+		if x.Agent == "" {
+			p.newCall(l.message, fmt.Sprintf("%s-expand%d", l.message, i+1), fmt.Sprintf("prompt_%d", turn)).Tool = x.Tool
+		}
 	}
 }
 

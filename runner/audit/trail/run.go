@@ -38,6 +38,7 @@ func (p *Projection) begin(l line) error {
 		p.version, p.mac = a.Version, hmac.New(sha256.New, key)
 	}
 	p.run, p.started, p.agent = l.run, s, s.Agent
+	p.prompt(l, 1, s.Expansions)
 	if s.Parent != nil {
 		p.parent = &audit.Parent{Run: s.Parent.Run, Call: s.Parent.Call, Root: s.Parent.Root}
 	}
@@ -99,6 +100,7 @@ func (p *Projection) turn(l line, d event.RunResumed) (*audit.Turn, error) {
 	}
 	p.started = p.started.InTurn(d)
 	p.agent, p.functions = t.Agent, map[string]string{}
+	p.prompt(l, t.Number, t.Expansions)
 	return &audit.Turn{
 		Number: t.Number, Agent: t.Agent, User: t.User, Mode: t.Mode, Model: t.Model.Name, Provider: t.Model.Provider, ModelID: t.Model.Model,
 		Tools: t.Tools, RepositoryPolicies: t.RepositoryPolicies, PromptDigest: p.digest(raw.Turn.Prompt), InputsDigest: p.digest(raw.Turn.Inputs),

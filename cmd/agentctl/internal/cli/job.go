@@ -73,7 +73,7 @@ func (o *runOptions) job(ro *runner.RunOptions) (*ci.Job, error) {
 	case "prompt":
 		return nil, usagef("--approve prompt: no question is asked in a job; leave it out, or --ci")
 	}
-	ro.Terminal, ro.Pinned = nil, true
+	ro.Terminal, ro.Pinned, ro.Authored = nil, true, false // nobody types a prompt there
 	objects := o.output.value != display.FormatText
 	a.Out, a.Err = ci.Guard(a.Out, j.System, objects), ci.Guard(a.Err, j.System, false)
 	return j, nil

@@ -288,14 +288,14 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 	if err != nil {
 		return none, err
 	}
-	manifests, stdin := o.app.In, slices.Contains(o.files, "-")
+	manifests, stdin, typed := o.app.In, slices.Contains(o.files, "-"), false
 	if o.said != "" {
 		o.prompt = o.said
 	} else if hasPrompt {
 		if o.prompt == "-" && stdin {
 			return none, usagef("-f - and -p - cannot both read stdin")
 		}
-		stdin = stdin || o.prompt == "-"
+		stdin, typed = stdin || o.prompt == "-", o.prompt != "-" && !strings.HasPrefix(o.prompt, "@")
 		if o.prompt, err = prompt(o.prompt, o.app.In); err != nil {
 			return none, err
 		}
@@ -305,7 +305,7 @@ func (o *runOptions) options(hasPrompt, hasTimeout bool) (runner.RunOptions, err
 		return none, err
 	}
 	ro := runner.RunOptions{
-		Continue: o.continues, Verbatim: o.said != "", Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Command: o.command, Arguments: o.arguments, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
+		Continue: o.continues, Verbatim: o.said != "", Paths: o.files, Stdin: manifests, Agent: o.agent, Model: o.model, Skill: o.skill, Prompt: o.prompt, Authored: typed, Command: o.command, Arguments: o.arguments, Attach: o.attach, Inputs: in, Policies: o.policies, WithoutRepository: o.noRepository,
 		Workspace: o.workspace, InPlace: o.inPlace, State: dir, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Record: o.record.value, Version: readVersion().Version,
 	}
