@@ -146,7 +146,7 @@ func (f *fate) sync(file *os.File) error {
 
 func isEvents(f *os.File) bool { return strings.HasPrefix(filepath.Base(f.Name()), "events-") }
 
-// crashing declares a run with everything a crash could harm: reads in
+// crashing declares a run with everything a crash could harm: a prompt that asks for calls, reads in
 // parallel, edits that demand a read before, commands that append, calls that
 // may never and calls that may safely be repeated, a correction of the answer.
 func crashing(t *testing.T, strategy string) place {
@@ -172,7 +172,7 @@ func crashing(t *testing.T, strategy string) place {
 			"  parameters: {type: object, properties: {num: {type: integer}}, required: [num]}\n  retry: " + retry + "\n  concurrency: Shared\n" +
 			"  source: {exec: {command: [sh, -c, 'echo $AGENTCTL_CALL $AGENTCTL_KEY >> " + p.effects(name) + "; echo done']}}\n"
 	}
-	run := "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec:\n  agentRef: {name: worker}\n  workspace: {source: {path: .}, strategy: " + strategy + "}\n"
+	run := "apiVersion: agentctl.dev/v1alpha1\nkind: Run\nmetadata: {name: r}\nspec:\n  agentRef: {name: worker}\n  workspace: {source: {path: .}, strategy: " + strategy + "}\n  prompt: \"Look at @same.txt and !`cat same.txt`.\"\n"
 	write(t, filepath.Join(p.manifests, "all.yaml"), agent(spec, steps, tool("never", "Never"), tool("again", "Idempotent"), run))
 	return p
 }

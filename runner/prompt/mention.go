@@ -79,13 +79,16 @@ func mentions(text string, data []Span, filled func(string) bool, plain func(str
 			return all, nil
 		}
 		at += i
-		m, size := mentionAt(text[at:])
-		if size == 0 || !begins(text[:at]) || within(data, at, at+size) {
+		if !begins(text[:at]) {
 			at++
 			continue
 		}
-		at += size
-		if seen[m.Text] || m.Name != "" && filled(m.Name) {
+		m, size := mentionAt(text[at:])
+		if size == 0 || within(data, at, at+size) {
+			at++
+			continue
+		}
+		if at += size; m.Text == "" || seen[m.Text] || m.Name != "" && filled(m.Name) {
 			continue
 		}
 		seen[m.Text] = true
@@ -112,7 +115,8 @@ func within(data []Span, from, to int) bool {
 }
 
 // mentionAt reads a place at the beginning of a text; its size is 0 where there is none. A
-// place is on one line.
+// place is on one line. A text that is none has a size, and no Text, where it has to be
+// skipped.
 func mentionAt(text string) (m Mention, size int) {
 	if rest, ok := strings.CutPrefix(text, "!`"); ok {
 		end := strings.IndexAny(rest[:min(len(rest), maxMention)], "`\n")
@@ -134,12 +138,18 @@ func mentionAt(text string) (m Mention, size int) {
 		size = len(`@""`) + end
 		return Mention{Text: text[:size], Name: quoted[:end]}, size
 	}
-	end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'<>,;", r) })
-	if end < 0 {
-		end = len(rest)
-	}
-	if end == 0 || end > maxMention || rest[0] == '@' {
+	if rest == "" || rest[0] == '@' {
 		return m, 0
+	}
+	end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'<>,;", r) })
+	switch {
+	case end < 0:
+		end = len(rest)
+	case end == 0:
+		return m, 0
+	}
+	if end > maxMention { // a word that is no name is read once
+		return m, end
 	}
 	return Mention{Text: text[:1+end], Name: rest[:end]}, 1 + end
 }

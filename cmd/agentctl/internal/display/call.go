@@ -71,6 +71,9 @@ func below(why string, width int) string {
 // folder of the run's files, are shown relative to it.
 func why(c *message.ToolPart, answer message.Answer, root string) string {
 	var says []string
+	if c.Expands != "" {
+		says = append(says, "asked for by the prompt")
+	}
 	if d := c.Decision; d != nil {
 		rule := Line(d.Rule)
 		switch d.Action {
