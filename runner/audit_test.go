@@ -101,7 +101,7 @@ func agrees(t *testing.T, v *view.Run, c *message.ToolPart, got audit.Call) {
 		Attempt, Output                                                         int
 	}
 	want := said{
-		Tool: c.Tool, Step: fmt.Sprint("step_", v.Step(c.CallID)), State: string(c.State), Error: string(c.Result.Code), Approval: string(c.Approval),
+		Tool: c.Tool, Step: stepOf(v, c), State: string(c.State), Error: string(c.Result.Code), Approval: string(c.Approval),
 		ExitCode: c.Result.ExitCode, Duration: (c.Result.DurationMicros + 500) / 1000, Attempt: c.Attempt, Output: len(c.Result.Output),
 	}
 	if c.Result.Child != nil {
@@ -262,4 +262,12 @@ func TestTheAuditLogAndTheReceiptHoldNoSecret(t *testing.T) {
 			}
 		}
 	}
+}
+
+// stepOf is the step of a call as the audit log has it.
+func stepOf(v *view.Run, c *message.ToolPart) string {
+	if c.Expands != "" {
+		return "prompt_1"
+	}
+	return fmt.Sprint("step_", v.Step(c.CallID))
 }

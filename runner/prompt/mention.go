@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,20 +231,26 @@ func (m Mention) target(exists func(string) bool, agents []string) (t Target, ok
 	return t, false, nil
 }
 
-var linesOf = regexp.MustCompile(`^(.+)#L([0-9]{1,9})(?:-L?([0-9]{1,9}))?$`)
-
-// lines parts a name into a path and the lines of its file.
+// lines parts a name into a path and the lines of its file: path#L10, or path#L10-L20.
 func lines(name string) (path string, first, last int, ok bool) {
-	m := linesOf.FindStringSubmatch(name)
-	if m == nil {
+	i := strings.LastIndex(name, "#L")
+	if i <= 0 {
 		return "", 0, 0, false
 	}
-	first, _ = strconv.Atoi(m[2]) // at most nine digits
-	last = first
-	if m[3] != "" {
-		last, _ = strconv.Atoi(m[3])
+	from, to, several := strings.Cut(name[i+len("#L"):], "-")
+	if first, ok = lineNumber(from); !several || !ok {
+		return name[:i], first, first, ok
 	}
-	return m[1], first, last, true
+	last, ok = lineNumber(strings.TrimPrefix(to, "L"))
+	return name[:i], first, last, ok
+}
+
+func lineNumber(text string) (n int, ok bool) {
+	if text == "" || len(text) > 9 || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil
 }
 
 // EscapeData writes the parts of a prompt that are data so that Fill returns them as they are.
