@@ -84,6 +84,9 @@ func (r *Run) Turn() *Turn {
 	return r.Turns[len(r.Turns)-1]
 }
 
+// PlaceOf is the place of the prompt of a turn among the messages.
+func (r *Run) PlaceOf(t *Turn) int { return t.first }
+
 // Said are the messages of the newest turn, its prompt first.
 func (r *Run) Said() []*message.Message {
 	if t := r.Turn(); t != nil {

@@ -31,6 +31,9 @@ type app struct {
 	getenv func(string) string
 	color  choice
 	state  string
+	// columns is set while the streams are those of a chat, which shares its terminal with
+	// them: how many cells a line has.
+	columns func() int
 }
 
 // Main runs one command line and returns the exit code.
@@ -58,8 +61,15 @@ func Command() *cobra.Command {
 	return a.rootCmd()
 }
 
-func (a *app) stdout() *display.Screen { return display.NewScreen(a.Out, a.color.value, a.getenv) }
-func (a *app) stderr() *display.Screen { return display.NewScreen(a.Err, a.color.value, a.getenv) }
+func (a *app) stdout() *display.Screen { return a.screen(a.Out) }
+func (a *app) stderr() *display.Screen { return a.screen(a.Err) }
+
+func (a *app) screen(w io.Writer) *display.Screen {
+	if a.columns != nil {
+		return display.OnTerminal(w, a.columns, a.color.value, a.getenv)
+	}
+	return display.NewScreen(w, a.color.value, a.getenv)
+}
 
 func (a *app) rootCmd() *cobra.Command {
 	root := &cobra.Command{
@@ -91,7 +101,7 @@ call is judged by a policy, runs outside this program and is written to a journa
 		&cobra.Group{ID: groupManifest, Title: "Manifests:"},
 	)
 	root.AddCommand(
-		a.runCmd(), a.attachCmd(), a.logsCmd(), a.eventsCmd(), a.sendCmd(), a.cancelCmd(), a.resumeCmd(), a.replayCmd(), a.getCmd(), a.approveCmd(), a.denyCmd(), a.diffCmd(), a.applyChangesCmd(), a.auditCmd(),
+		a.runCmd(), a.chatCmd(), a.attachCmd(), a.logsCmd(), a.eventsCmd(), a.sendCmd(), a.cancelCmd(), a.resumeCmd(), a.replayCmd(), a.getCmd(), a.approveCmd(), a.denyCmd(), a.diffCmd(), a.applyChangesCmd(), a.auditCmd(),
 		a.applyCmd(), a.describeCmd(), a.editCmd(), a.deleteCmd(), a.waitCmd(), a.labelCmd(), a.annotateCmd(),
 		a.apiResourcesCmd(), a.configCmd(),
 		a.initCmd(), a.validateCmd(), a.lockCmd(), a.testCmd(), a.policyCmd(), a.authCmd(), a.modelsCmd(), a.pluginCmd(), a.mcpCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),

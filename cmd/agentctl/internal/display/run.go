@@ -45,6 +45,9 @@ type RunOptions struct {
 	Replay bool
 	// Mute keeps the answer from stdout.
 	Mute bool
+	// Chat shows a turn of a chat: answers as Markdown, and of begin and end only what a
+	// person who reads on needs.
+	Chat bool
 	// Broken is called once when stdout takes no more; it may be nil.
 	Broken func(error)
 }

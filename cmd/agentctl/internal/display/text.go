@@ -23,6 +23,7 @@ type textRun struct {
 	by      string                    // the Model that gave the newest answer
 
 	stream   stream
+	markdown markdown
 	children map[string]*child // the runs below that work
 	// inquiring are the running calls whose question is on the terminal.
 	inquiring []string
@@ -38,7 +39,7 @@ type textRun struct {
 }
 
 func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
-	t := &textRun{stdout: stdout, stderr: stderr, o: o, answers: map[string]message.Answer{}}
+	t := &textRun{stdout: stdout, stderr: stderr, o: o, answers: map[string]message.Answer{}, markdown: markdown{s: stderr}}
 	if o.Past != nil {
 		t.run = *o.Past
 		t.by = t.run.Started.Model.Name
@@ -59,14 +60,21 @@ func (t *textRun) Event(e event.Event) {
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		t.by = d.Model.Name
-		if t.o.Replay {
+		switch {
+		case t.o.Replay:
 			t.say(replayHeader(t.stderr, e, d))
-		} else {
+		case t.o.Chat:
+			t.say(chatHeader(t.stderr, t.o.Place.name(e.Run), d))
+		default:
 			t.say(header(t.stderr, t.o.Place.name(e.Run), d))
 		}
 	case event.RunResumed:
 		if d.Turn != nil {
 			t.by = d.Turn.Model.Name
+		}
+		if t.o.Chat {
+			t.say(chatTurn(t.stderr, d))
+			return
 		}
 		t.say(resumed(t.stderr, t.o.Place.name(e.Run), &t.run, d))
 	case event.TextDelta:
@@ -186,6 +194,10 @@ func (t *textRun) Finish(run *view.Run, journal string) error {
 		t.say(replayFooter(t.stderr, run, journal))
 		return t.stdout.Err()
 	}
+	if t.o.Chat {
+		t.say(chatFooter(t.stderr, run))
+		return t.stdout.Err()
+	}
 	t.say(footer(t.stderr, run, journal, t.o.Place))
 	return t.stdout.Err()
 }
@@ -258,6 +270,10 @@ func (t *textRun) flow(text string, st style) {
 		return
 	}
 	t.clear()
+	if t.o.Chat && st == "" {
+		t.stderr.print(t.markdown.add(text))
+		return
+	}
 	t.stderr.print(t.stderr.paint(st, text))
 }
 

@@ -1,0 +1,11 @@
+package lineedit
+
+import "golang.org/x/sys/unix"
+
+// The requests to a terminal: get its state, set it at once, and set it when everything is
+// written.
+const (
+	terminalGet      = unix.TCGETS
+	terminalSet      = unix.TCSETS
+	terminalSetDrain = unix.TCSETSW
+)
