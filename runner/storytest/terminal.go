@@ -15,8 +15,8 @@ import (
 
 // terminal runs a command on a terminal of its own, types a line as soon as a
 // text has come up, and expects the exit code. What was shown is in "screen":
-// terminal 'approve' 'y' 0 agentctl run. A \n in the line is a line break, and ^C
-// alone is Ctrl-C. More pairs, each looked for behind the one before, follow "then":
+// terminal 'approve' 'y' 0 agentctl run. A \n in the line is a line break, \e is
+// Escape, and ^C or ^D alone is Ctrl-C or Ctrl-D. More pairs, each looked for behind the one before, follow "then":
 // terminal 'approve' 'y' then 'answer' 'red' 0 agentctl run.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
@@ -58,9 +58,12 @@ func TypeInto(master *os.File, lines ...Line) string {
 		n, err := master.Read(buf)
 		screen.Write(buf[:n])
 		for len(lines) > 0 && bytes.Contains(screen.Bytes()[from:], []byte(lines[0].After)) {
-			line := strings.ReplaceAll(lines[0].Text, `\n`, "\n") + "\n"
-			if lines[0].Text == "^C" {
+			line := strings.NewReplacer(`\n`, "\n", `\e`, "\x1b").Replace(lines[0].Text) + "\r" // the key Enter
+			switch lines[0].Text {
+			case "^C":
 				line = "\x03"
+			case "^D":
+				line = "\x04"
 			}
 			from, lines = screen.Len(), lines[1:]
 			_, _ = master.WriteString(line) // the missing answer shows in the screen

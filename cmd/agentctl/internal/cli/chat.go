@@ -236,6 +236,7 @@ func (c *chat) take(ctx context.Context, l lineedit.Line) (quit bool) {
 // turn executes a turn and shows it.
 func (c *chat) turn(ctx context.Context, ro runner.RunOptions) {
 	a := c.app
+	defer c.term.Work()()
 	asker := c.term.Asker()
 	defer asker.Close()
 	ro.Agent, ro.Model = c.agent, c.model

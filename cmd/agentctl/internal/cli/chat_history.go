@@ -65,6 +65,9 @@ const (
 // openHistory reads what was kept. What cannot be read is an error that ends no chat.
 func openHistory(state string) (*history, error) {
 	h := &history{}
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return h, err
+	}
 	path := historyFile(state)
 	text, err := statedir.ReadFile(path, maxHistoryBytes)
 	if err == nil {

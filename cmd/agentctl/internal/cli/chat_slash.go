@@ -104,6 +104,7 @@ func (c *chat) own(ctx context.Context, args []string) {
 	a := &app{Streams: Streams{In: strings.NewReader(""), Out: c.term, Err: c.term}, getenv: c.app.getenv, color: c.app.color, state: c.app.state, columns: c.app.columns}
 	root := a.rootCmd()
 	root.SetArgs(args)
+	defer c.term.Work()()
 	ctx, signals := watch(ctx, func(int) {})
 	defer signals.stop()
 	cmd, err := root.ExecuteContextC(ctx)

@@ -61,7 +61,11 @@ type Terminal struct {
 	wake   chan struct{}
 	err    error // why no more lines come
 	closed bool
+	// working: an interrupt ends what the program does, and not what is being written.
+	working bool
 
+	// raise sends this program, or its whole job, the signal of a key.
+	raise   func(s syscall.Signal)
 	signals chan os.Signal
 	done    chan struct{}
 	loops   sync.WaitGroup
@@ -81,7 +85,7 @@ func Open(in, out *os.File, getenv func(string) string, o Options) (*Terminal, e
 	}
 	t := &Terminal{
 		o: o, in: in, out: out, before: *before, history: slices.Clone(o.History), wake: make(chan struct{}, 1),
-		signals: make(chan os.Signal, 16), done: make(chan struct{}),
+		signals: make(chan os.Signal, 16), done: make(chan struct{}), raise: raise,
 	}
 	t.place = len(t.history)
 	t.screen.out = out
@@ -104,11 +108,20 @@ const (
 	pasteOff = "\x1b[?2004l"
 )
 
-// raw gives every key to this program, but those that are signals.
+// raise sends the signal of a key: a stop to the whole job, as the terminal would have done.
+func raise(s syscall.Signal) {
+	to := os.Getpid()
+	if s == syscall.SIGSTOP {
+		to = 0
+	}
+	_ = syscall.Kill(to, s) // it may always signal itself
+}
+
+// raw gives every key to this program. Those that are signals are raised by it: what is
+// pasted raises none.
 func (t *Terminal) raw() error {
 	raw := t.before
-	raw.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN
-	raw.Lflag |= unix.ISIG
+	raw.Lflag &^= unix.ICANON | unix.ECHO | unix.IEXTEN | unix.ISIG
 	raw.Iflag &^= unix.ICRNL | unix.INLCR | unix.IGNCR | unix.IXON
 	raw.Oflag |= unix.OPOST | unix.ONLCR
 	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
@@ -171,6 +184,18 @@ type SignalError struct{ Signal syscall.Signal }
 
 func (e SignalError) Error() string { return e.Signal.String() }
 
+// Work says that the program has begun something that an interrupt ends, until the function
+// that it returns is called.
+func (t *Terminal) Work() (done func()) {
+	set := func(working bool) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.working = working
+	}
+	set(true)
+	return func() { set(false) }
+}
+
 // end ends the input. The caller holds mu.
 func (t *Terminal) end(err error) {
 	if t.err == nil {
@@ -227,7 +252,10 @@ func (t *Terminal) handle(s os.Signal) {
 		return
 	}
 	switch s {
-	case os.Interrupt, syscall.SIGQUIT: // a program that has begun something ends that, too
+	case os.Interrupt, syscall.SIGQUIT:
+		if t.working {
+			return
+		}
 		t.buffer, t.place, t.draft = buffer{}, len(t.history), ""
 		t.draw()
 	case syscall.SIGTERM, syscall.SIGHUP:
@@ -238,7 +266,7 @@ func (t *Terminal) handle(s os.Signal) {
 	case syscall.SIGTSTP:
 		t.screen.erase()
 		t.restore()
-		_ = syscall.Kill(0, syscall.SIGSTOP) // the whole job, as the terminal would have stopped it
+		t.raise(syscall.SIGSTOP)
 	case syscall.SIGCONT:
 		_ = t.raw() // a terminal that is gone shows with the next read
 		t.draw()
@@ -299,8 +327,24 @@ func (t *Terminal) press(k key) {
 	case k == '\t':
 		t.complete()
 		return
+	case signalOf(k) != 0:
+		t.raise(signalOf(k))
+		return
 	}
 	t.edit(k)
+}
+
+// signalOf is the signal of a key; 0 for the others.
+func signalOf(k key) syscall.Signal {
+	switch k {
+	case control('c'):
+		return syscall.SIGINT
+	case control('\\'):
+		return syscall.SIGQUIT
+	case control('z'):
+		return syscall.SIGTSTP
+	}
+	return 0
 }
 
 func (t *Terminal) edit(k key) {
