@@ -15,7 +15,7 @@ import (
 
 // terminal runs a command on a terminal of its own, types a line as soon as a
 // text has come up, and expects the exit code. What was shown is in "screen":
-// terminal 'approve' 'y' 0 agentctl run. A \n in the line is a line break, \e is
+// terminal 'approve' 'y' 0 agentctl run. A \n in the line is a line break, \t the key Tab, \e
 // Escape, and ^C or ^D alone is Ctrl-C or Ctrl-D. More pairs, each looked for behind the one before, follow "then":
 // terminal 'approve' 'y' then 'answer' 'red' 0 agentctl run.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
@@ -58,7 +58,7 @@ func TypeInto(master *os.File, lines ...Line) string {
 		n, err := master.Read(buf)
 		screen.Write(buf[:n])
 		for len(lines) > 0 && bytes.Contains(screen.Bytes()[from:], []byte(lines[0].After)) {
-			line := strings.NewReplacer(`\n`, "\n", `\e`, "\x1b").Replace(lines[0].Text) + "\r" // the key Enter
+			line := strings.NewReplacer(`\n`, "\n", `\e`, "\x1b", `\t`, "\t").Replace(lines[0].Text) + "\r" // the key Enter
 			switch lines[0].Text {
 			case "^C":
 				line = "\x03"
