@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
@@ -199,7 +200,7 @@ const maxFiles = 5000
 
 // completeFiles are the files and folders of the workspace that begin so.
 func (c *chat) completeFiles(typed string) (words []string) {
-	dir, _ := filepath.Split(typed)
+	dir, begun := filepath.Split(typed)
 	root := c.workspace
 	if c.run != nil {
 		w := c.run.Started.Workspace
@@ -210,7 +211,7 @@ func (c *chat) completeFiles(typed string) (words []string) {
 	if root == "" {
 		root = "."
 	}
-	if !filepath.IsLocal(filepath.Join(".", dir)) {
+	if dir != "" && !filepath.IsLocal(dir) {
 		return nil
 	}
 	f, err := os.Open(filepath.Join(root, dir))
@@ -224,8 +225,9 @@ func (c *chat) completeFiles(typed string) (words []string) {
 		if e.IsDir() {
 			name += "/"
 		}
-		if strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(filepath.Base(typed), ".") {
-			continue
+		hidden := strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(begun, ".")
+		if hidden || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+			continue // a name may be anything, and a terminal obeys some
 		}
 		words = append(words, name)
 	}

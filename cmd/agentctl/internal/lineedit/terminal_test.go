@@ -412,3 +412,56 @@ func BenchmarkKeyToScreen(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds())/1000, "ms-p99")
 	b.ReportMetric(float64(all[len(all)-1].Microseconds())/1000, "ms-max")
 }
+
+// A terminal that is resized is drawn again as it is now; one that is suspended is given
+// back meanwhile; a signal that ends the program ends the input.
+func TestSignals(t *testing.T) {
+	p := sit(t, 80, 24)
+	term := p.opens(Options{})
+	var raised []syscall.Signal
+	term.raise = func(s syscall.Signal) { raised = append(raised, s) }
+	mode := func() uint32 {
+		now, err := unix.IoctlGetTermios(int(p.slave.Fd()), terminalGet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now.Lflag & unix.ICANON
+	}
+	p.types("some words that are longer than the terminal will be")
+	p.sees("will be")
+	p.resize(30, 10)
+	term.handle(syscall.SIGWINCH)
+	p.sees("\x1b[A") // the rows that the terminal has wrapped
+	p.sees("> some words that are longer ")
+	if term.Columns() != 30 {
+		t.Errorf("it has %d columns", term.Columns())
+	}
+	term.handle(syscall.SIGTSTP)
+	p.sees(pasteOff)
+	if mode() == 0 || !slices.Equal(raised, []syscall.Signal{syscall.SIGSTOP}) {
+		t.Errorf("a suspended terminal is raw, and raised was %v", raised)
+	}
+	term.handle(syscall.SIGCONT)
+	p.sees(pasteOn)
+	if mode() != 0 {
+		t.Error("it is not raw again")
+	}
+	done := term.Work()
+	term.handle(os.Interrupt)
+	done()
+	p.types("!\r")
+	if got := next(t, term); got.Text != "some words that are longer than the terminal will be!" {
+		t.Errorf("got %q: an interrupt of the work has emptied the line", got.Text)
+	}
+	p.types("gone")
+	p.sees("gone")
+	term.handle(os.Interrupt)
+	p.types("x\r")
+	if got := next(t, term); got.Text != "x" {
+		t.Errorf("got %q: an interrupt does not empty the line", got.Text)
+	}
+	term.handle(syscall.SIGHUP)
+	if _, err := term.Next(t.Context()); err != (SignalError{syscall.SIGHUP}) { //nolint:errorlint // a value of its own
+		t.Errorf("the end is %v", err)
+	}
+}
