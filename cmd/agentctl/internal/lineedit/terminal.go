@@ -343,8 +343,9 @@ func signalOf(k key) syscall.Signal {
 		return syscall.SIGQUIT
 	case control('z'):
 		return syscall.SIGTSTP
+	default:
+		return 0
 	}
-	return 0
 }
 
 func (t *Terminal) edit(k key) {
