@@ -64,7 +64,10 @@ func (t *textRun) draw() {
 	if long {
 		text = beside(text, t.figures(), width)
 	}
-	lines := append([]string{fit(text, width)}, t.tree(width)...)
+	lines := []string{fit(text, width)}
+	if !t.o.Chat { // which takes back one line
+		lines = append(lines, t.tree(width)...)
+	}
 	t.stderr.print(t.stderr.paint(dim, strings.Join(lines, "\n")))
 	t.drawn = len(lines)
 }
