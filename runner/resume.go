@@ -282,7 +282,7 @@ func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e 
 	if err != nil {
 		return err
 	}
-	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot})
+	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot, State: r.exec.View.FilesState})
 	return nil
 }
 
@@ -402,7 +402,7 @@ func (r *run) resume() error {
 	if r.folder.lent != nil {
 		files = *r.folder.lent
 	}
-	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot})
+	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot, State: r.exec.View.FilesState})
 	return nil
 }
 

@@ -4,12 +4,25 @@ import (
 	"agentctl.dev/agentctl/api/message"
 )
 
-// WorkspaceSnapshot records the state of the files before a run.
+// WorkspaceSnapshot records the state of the files: before the first program of a run,
+// and after a step in which a call may have changed them.
 type WorkspaceSnapshot struct {
-	// Snapshot is the blob that lists path, mode and hash of every file.
+	// Snapshot is the blob that lists path, mode and hash of every file; that of a step
+	// lists what differs from the state before.
 	Snapshot string `json:"snapshot"`
 	Files    int    `json:"files"`
 	Bytes    int64  `json:"bytes"`
+	// Step after which the files were as listed; absent before the first program.
+	Step int `json:"step,omitempty"`
+	// Changed counts the paths that differ from the state before; Unkept those of them
+	// whose contents are not kept, because they are too large or too many.
+	Changed int `json:"changed,omitempty"`
+	Unkept  int `json:"unkept,omitempty"`
+	// Steps says that the states after steps are recorded, too; absent in runs of earlier
+	// versions.
+	Steps bool `json:"steps,omitempty"`
+	// Error says why the state after a step is not known; "" when it is.
+	Error string `json:"error,omitempty"`
 }
 
 // WorkspacePatch records what a run changed.

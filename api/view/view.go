@@ -88,6 +88,8 @@ type Run struct {
 
 	// Snapshot is the blob that lists the files before the run; "" until a program runs.
 	Snapshot string
+	// FilesState is the blob of their newest recorded state.
+	FilesState string
 
 	// LastSeq and LastTime are the number and the time of the last event.
 	LastSeq  int64
@@ -163,7 +165,13 @@ func (r *Run) apply(e event.Event) error {
 	case event.ContextPrune:
 		return r.prune(e, d)
 	case event.WorkspaceSnapshot:
-		r.Snapshot = d.Snapshot
+		if d.Step == 0 {
+			r.Snapshot = d.Snapshot
+		}
+		if d.Error != "" {
+			break
+		}
+		r.FilesState = d.Snapshot
 		r.note(e, message.Part{Type: message.PartSnapshot, Snapshot: &message.Snapshot{Hash: d.Snapshot}})
 	case event.WorkspacePatch:
 		r.Changes, r.InSource = d, false

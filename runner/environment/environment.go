@@ -64,9 +64,10 @@ type Options struct {
 	Items tool.Items
 
 	// Resumed says that the files of an interrupted run are opened again, Snapshot is
-	// the recorded state of them before its first program ran; "" is not recorded.
-	Resumed  bool
-	Snapshot string
+	// the recorded state of them before its first program ran, State the newest recorded
+	// one; "" is not recorded.
+	Resumed         bool
+	Snapshot, State string
 
 	Journal Journal
 	NewID   func(kind string) string

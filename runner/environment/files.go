@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
@@ -25,6 +27,10 @@ type Files struct {
 	snapshot func() error
 	// touched says that a program has run and files may have changed.
 	touched atomic.Bool
+	// since is the blob of the newest recorded state; begun is when the first program of the
+	// step has begun, in nanoseconds since 1970, 0 before.
+	since string
+	begun atomic.Int64
 	// lender has lent the files; nil where they are the run's own.
 	lender *Files
 	// change is what the run did to the files, once it is recorded.
@@ -54,9 +60,16 @@ func openFiles(ctx context.Context, o *Options) (*Files, error) {
 			return nil, err
 		}
 		f.snapshot = func() error { return nil }
+		f.since = cmp.Or(o.State, o.Snapshot)
 	}
 	f.files, err = workspace.Open(ctx, spec, base)
 	f.touched.Store(base != nil)
+	if err == nil && f.since != o.Snapshot {
+		var newest *workspace.Snapshot
+		if newest, err = workspace.ReadState(o.Journal, f.since); err == nil {
+			f.files.Continue(newest)
+		}
+	}
 	return f, err
 }
 
@@ -82,6 +95,7 @@ func (f *Files) touch(ctx context.Context) (string, error) {
 		return "", err
 	}
 	f.touched.Store(true)
+	f.begun.CompareAndSwap(0, time.Now().UnixNano())
 	return f.files.Dir(), nil
 }
 
@@ -103,7 +117,8 @@ func (f *Files) record() error {
 			return err
 		}
 	}
-	_, err = j.Append(event.Event{Part: f.o.NewID("part"), Data: event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes}})
+	_, err = j.Append(event.Event{Part: f.o.NewID("part"), Data: event.WorkspaceSnapshot{Snapshot: id, Files: base.Files, Bytes: base.Bytes, Steps: true}})
+	f.since = id
 	if err == nil && inPlace {
 		// Only this event knows what the files were before the run: a copy could be
 		// made again after a crash of the machine.

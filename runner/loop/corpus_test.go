@@ -176,6 +176,7 @@ func runCase(t *testing.T, name, source string) End {
 type stateFunc func() string
 
 func (f stateFunc) State(context.Context, string) string { return f() }
+func (f stateFunc) Snapshot(context.Context, int)        {}
 
 // corpusTools reject the calls that a case marks as invalid.
 type corpusTools struct {

@@ -220,6 +220,7 @@ func (l *loop) handleAnswer(ctx context.Context, out *message.Output, closing bo
 	if err != nil || end != nil && end.Suspended {
 		return end, err
 	}
+	l.snapshot(ctx)
 	l.finishStep(out)
 	if end != nil {
 		return end, nil

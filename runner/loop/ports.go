@@ -105,6 +105,9 @@ type Files interface {
 	// one, while no call runs; "?" means that the state could not be determined
 	// in a reasonable time, "" that it is not known at all.
 	State(ctx context.Context, call string) string
+	// Snapshot records the files after a step in which a call may have changed them, while
+	// no call runs. What cannot be recorded does not stop the run.
+	Snapshot(ctx context.Context, step int)
 }
 
 // Budget is what the runs that have started this one still have for it and its siblings.

@@ -234,12 +234,26 @@ func (w *Workspace) compare(ctx context.Context, now *Snapshot) (*Change, error)
 // oldTexts finds the texts of the base: in the pack, else in the source of a
 // copy, if it still is what was copied.
 func (w *Workspace) oldTexts() (find func(Path, *Version) ([]byte, bool), release func()) {
+	contents, release := w.oldContents(maxText)
+	return func(p Path, v *Version) ([]byte, bool) {
+		b, ok := contents(p, v)
+		return b, ok && isText(b)
+	}, release
+}
+
+// oldContents finds the contents of the base of files up to a size.
+func (w *Workspace) oldContents(limit int64) (find func(Path, *Version) ([]byte, bool), release func()) {
 	var source *root
 	find = func(p Path, v *Version) ([]byte, bool) {
 		if b, ok := w.pack.get(v.Hash); ok {
 			return b, true
 		}
-		if w.spec.Strategy != v1alpha1.StrategyCopy || v.Size > maxText {
+		if w.spec.Blobs != nil && v.Size <= limit { // that of an earlier step
+			if b, err := w.spec.Blobs.GetBlob(v.Hash); err == nil {
+				return b, true
+			}
+		}
+		if w.spec.Strategy != v1alpha1.StrategyCopy || v.Size > limit {
 			return nil, false
 		}
 		if source == nil {
@@ -248,8 +262,8 @@ func (w *Workspace) oldTexts() (find func(Path, *Version) ([]byte, bool), releas
 				return nil, false
 			}
 		}
-		b, err := source.read(p, maxText)
-		return b, err == nil && isText(b) && hashOf(b) == v.Hash
+		b, err := source.read(p, limit)
+		return b, err == nil && hashOf(b) == v.Hash
 	}
 	return find, func() {
 		if source != nil {

@@ -26,12 +26,10 @@ func (w *Workspace) State(ctx context.Context) (string, error) {
 	if err := w.Ready(ctx); err != nil {
 		return "", err
 	}
-	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base.index()}
-	now, err := t.walk(w.last)
+	now, err := w.look(ctx)
 	if err != nil {
 		return "", fmt.Errorf("look at workspace %s: %w", w.dir, err)
 	}
-	w.last = now
 	h := sha256.New()
 	for i := range now.Entries {
 		e := &now.Entries[i]

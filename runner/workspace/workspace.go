@@ -98,6 +98,12 @@ type Workspace struct {
 	mu    sync.Mutex
 	notes notes
 	last  *Snapshot
+
+	// recorded is the newest state that Step has recorded, nil before the first; kept are
+	// the bytes of the contents. byPath is the base by path, once it was needed.
+	recorded *Snapshot
+	kept     int64
+	byPath   map[Path]*Entry
 }
 
 // Prepare makes the workspace and returns at once: a copy is filled, or a tree

@@ -88,6 +88,9 @@ func about(e event.Event) string {
 	case event.Warning:
 		return Line(d.Message)
 	case event.WorkspaceSnapshot:
+		if d.Step > 0 {
+			return join("step "+strconv.Itoa(d.Step), plural(int64(d.Changed), "change"), Line(d.Error))
+		}
 		return plural(int64(d.Files), "file") + ", " + plural(d.Bytes, "byte")
 	case event.WorkspacePatch:
 		return join(plural(int64(len(d.Files)+d.Omitted), "changed file"), Line(d.Error))
