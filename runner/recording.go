@@ -219,14 +219,24 @@ func recordedEvents(ctx context.Context, dir string, redactor *secret.Redactor) 
 		events = append(events, e)
 	}
 	for len(events) > 0 { // what a person did when the run had ended
-		last := events[len(events)-1].Data
-		applied, ok := last.(event.WorkspaceApplied)
-		if _, published := last.(event.PublishItem); !published && (!ok || applied.By == "") {
+		if !byPerson(events[len(events)-1].Data) {
 			break
 		}
 		events = events[:len(events)-1]
 	}
 	return events, nil
+}
+
+// byPerson reports whether an event is of what a person did with a run at the end of its
+// journal: a patch is recorded there by a revert only.
+func byPerson(p event.Payload) bool {
+	switch d := p.(type) {
+	case event.WorkspaceApplied:
+		return d.By != ""
+	case event.PublishItem, event.RunReverted, event.WorkspacePatch:
+		return true
+	}
+	return false
 }
 
 // cleaned takes secrets out of an event. The journal has done so with all

@@ -44,6 +44,7 @@ const (
 	TypeWorkspaceSnapshot Type = "workspace.snapshot"
 	TypeWorkspacePatch    Type = "workspace.patch"
 	TypeWorkspaceApplied  Type = "workspace.applied"
+	TypeRunReverted       Type = "run.reverted"
 	TypePublishItem       Type = "publish.item"
 	TypeEgressConnection  Type = "egress.connection"
 	TypeSecretResolved    Type = "secret.resolved"
@@ -96,6 +97,7 @@ func (WorkspaceSnapshot) Type() Type { return TypeWorkspaceSnapshot }
 func (ToolsDescribed) Type() Type    { return TypeToolsDescribed }
 func (WorkspacePatch) Type() Type    { return TypeWorkspacePatch }
 func (WorkspaceApplied) Type() Type  { return TypeWorkspaceApplied }
+func (RunReverted) Type() Type       { return TypeRunReverted }
 func (PublishItem) Type() Type       { return TypePublishItem }
 func (EgressConnection) Type() Type  { return TypeEgressConnection }
 func (SecretResolved) Type() Type    { return TypeSecretResolved }
@@ -140,6 +142,7 @@ func Payloads() []Payload {
 		WorkspaceSnapshot{},
 		WorkspacePatch{},
 		WorkspaceApplied{},
+		RunReverted{},
 		PublishItem{},
 		EgressConnection{},
 		SecretResolved{},

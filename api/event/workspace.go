@@ -60,6 +60,22 @@ type WorkspaceApplied struct {
 	Change string `json:"change,omitempty"`
 }
 
+// RunReverted records that a run which had ended was taken back to a message, by a person:
+// the messages from there on are out of the conversation, and the files are as they were.
+// With the next turn that is permanent; until then it can be undone.
+type RunReverted struct {
+	// To is the first message that is taken back.
+	To string `json:"to"`
+	// Undo takes back the newest revert instead, which was to To.
+	Undo bool `json:"undo,omitempty"`
+	// Files is the blob of the state of the files now; "" if no program had run.
+	Files string `json:"files,omitempty"`
+	// Changed is the number of files that were changed.
+	Changed int `json:"changed"`
+	// By is who has done it, for example "jane@pts/3".
+	By string `json:"by"`
+}
+
 // DiffSummary counts what a run has changed. Lines are those of texts.
 type DiffSummary struct {
 	Files        int `json:"files"`

@@ -61,6 +61,9 @@ const (
 	// Void messages never were answered: their request failed or was given up,
 	// and no model is sent them.
 	Void Error = "Void"
+	// Reverted messages are those after the message to which a person took the run back.
+	// No model is sent them.
+	Reverted Error = "Reverted"
 )
 
 // ModelRef names the model that answered.

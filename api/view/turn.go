@@ -53,6 +53,7 @@ func (r *Run) goOnWith(e event.Event, d event.RunResumed) error {
 	if err := r.user(e, d.Turn.Prompt, false, d.Turn.Origin); err != nil {
 		return err
 	}
+	r.reverts = nil   // which are permanent now
 	r.Described = nil // its programs describe themselves again
 	if d.Turn.Forgets {
 		r.Remembered = nil

@@ -95,6 +95,9 @@ type Run struct {
 	LastSeq  int64
 	LastTime time.Time
 
+	// reverts are those that can be undone, the newest last.
+	reverts []revert
+
 	messages map[string]*message.Message
 	calls    map[string]*call
 	received map[string]bool
@@ -183,6 +186,8 @@ func (r *Run) apply(e event.Event) error {
 		} else {
 			r.AppliedLater++
 		}
+	case event.RunReverted:
+		return r.revert(d)
 	case event.PublishItem:
 		return r.publish(e, d)
 	case event.ToolsDescribed:
@@ -222,7 +227,7 @@ func (r *Run) expects(e event.Event) error {
 		if r.Finished != nil && d.By == "" {
 			return errors.New("the run has ended")
 		}
-	case event.PublishItem:
+	case event.PublishItem, event.RunReverted:
 		if r.Finished == nil || r.Phase == Suspended {
 			return errors.New("the run has not ended")
 		}
@@ -263,7 +268,7 @@ func (r *Run) resume(e event.Event, d event.RunResumed) error {
 	// A step that was begun and not answered begins again.
 	r.Steps = 0
 	for _, m := range r.Messages {
-		if m.Role == message.RoleAssistant && !m.Summary && m.Error == "" {
+		if m.Role == message.RoleAssistant && !m.Summary && (m.Error == "" || m.Error == message.Reverted) {
 			r.Steps++
 		}
 	}

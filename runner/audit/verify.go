@@ -216,7 +216,7 @@ func (c *check) refer(l journal.Line) error {
 			c.ended = false // the conversation goes on
 		}
 	}
-	if c.ended && c.after == nil && kind != event.TypeWorkspaceApplied && kind != event.TypePublishItem {
+	if c.ended && c.after == nil && !slices.Contains(afterEnd, kind) {
 		c.after = &journal.Line{Seq: l.Seq, File: l.File, Number: l.Number, Offset: l.Offset, Type: slices.Clone(l.Type)}
 	}
 	if kind == event.TypeRunFinished {
@@ -231,6 +231,9 @@ func (c *check) refer(l journal.Line) error {
 	c.note(r)
 	return err
 }
+
+// afterEnd are the events that may follow the end of a run: what a person does with it.
+var afterEnd = []event.Type{event.TypeWorkspaceApplied, event.TypePublishItem, event.TypeWorkspacePatch, event.TypeRunReverted}
 
 // note keeps what an event refers to.
 func (c *check) note(r trail.References) {

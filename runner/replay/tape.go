@@ -53,7 +53,7 @@ func made(e cassette.Entry, after []cassette.Entry) bool {
 		return false
 	}
 	switch d := e.Data.(type) {
-	case event.RunStarted, event.RunResumed, event.RunFinished, event.ToolsDescribed, event.WorkspaceSnapshot, event.WorkspacePatch, event.WorkspaceApplied, event.PublishItem,
+	case event.RunStarted, event.RunResumed, event.RunFinished, event.ToolsDescribed, event.WorkspaceSnapshot, event.WorkspacePatch, event.WorkspaceApplied, event.RunReverted, event.PublishItem,
 		event.EgressConnection, event.SecretResolved, event.Unknown, event.ToolProgress, event.QuestionAsked, event.QuestionAnswered:
 		return false
 	case event.Warning:

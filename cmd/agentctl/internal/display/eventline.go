@@ -96,6 +96,8 @@ func about(e event.Event) string {
 		return join(plural(int64(len(d.Files)+d.Omitted), "changed file"), Line(d.Error))
 	case event.WorkspaceApplied:
 		return join(plural(int64(d.Files), "changed file"), Line(d.Source), Line(d.By))
+	case event.RunReverted:
+		return join("to "+Line(d.To), plural(int64(d.Changed), "changed file"), Line(d.By))
 	case event.PublishItem:
 		return join(Line(d.Name), string(d.State), Line(d.Target), Line(d.URL), Line(d.Error), Line(d.By))
 	case event.SecretResolved:
