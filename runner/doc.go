@@ -29,6 +29,9 @@
 //   - secret removes credentials from everything that is written, shown or sent.
 //   - at the end workspace lists which files changed, and the journal is closed.
 //
+// Fork begins a run with the events of another one before a place that moment finds, and with
+// the files that workspace has recorded after each step (fork).
+//
 // Resume continues a run that was killed or suspended, from nothing but its journal. A
 // cassette is a journal in one file (cassette); Replay runs the loop with it again and
 // needs nothing else.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,11 @@ import (
 	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/fork"
+	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/inbox"
 	"agentctl.dev/agentctl/runner/journal"
+	"agentctl.dev/agentctl/runner/moment"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/runs"
@@ -26,6 +30,7 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/telemetry"
 	"agentctl.dev/agentctl/runner/workspace"
+	"agentctl.dev/agentctl/runner/workspace/giturl"
 )
 
 // ResumeOptions name the run to continue, and how. Ref is required. Everything
@@ -179,7 +184,7 @@ func goOn(ctx context.Context, o *RunOptions, rec *recording) (*Outcome, error) 
 		return nil, errors.Join(held(err), r.host.Close())
 	}
 	r.exec = execution.New(j, found.ID, found.Dir, r.newID, r.watch(seen))
-	if err := r.addTurn(ctx, found, p, earlier, files, fresh); err != nil {
+	if err := r.addTurn(ctx, found, p, earlier, files, fresh, false); err != nil {
 		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
 	}
 	r.recording = rec
@@ -252,7 +257,7 @@ func (o *RunOptions) turn(ctx context.Context, e *plan.Earlier) (*plan.Plan, err
 
 // addTurn durably records that the run goes on, before anything else happens. No other process
 // writes its journal.
-func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e *plan.Earlier, files workspace.Spec, fresh bool) error {
+func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e *plan.Earlier, files workspace.Spec, fresh, forked bool) error {
 	if err := runs.Fold(ctx, found, r.exec.View, r.exec.Recorder.Run()); err != nil {
 		return err
 	}
@@ -271,19 +276,236 @@ func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e 
 			break
 		}
 	}
-	err = r.exec.Resume(event.RunResumed{
-		Isolation: d.Isolation, OuterIsolation: d.OuterIsolation, Version: d.Version, Prices: d.Prices,
-		Turn: &event.Turn{
-			Number: len(e.Run.Turns) + 1, Agent: d.Agent, Model: d.Model, Prompt: d.Prompt, Files: d.Files, Expansions: d.Expansions, Inputs: d.Inputs, Origin: d.Origin, InputOrigins: d.InputOrigins,
-			Plan: d.Plan, Mode: d.Mode, Tools: d.Tools, ToolIsolation: d.ToolIsolation, User: d.User, RepositoryPolicies: d.RepositoryPolicies, Limits: d.Limits,
-			Changed: changes.Texts, Forgets: changes.Rules, Fresh: fresh,
-		},
-	}, "")
-	if err != nil {
+	turn := &event.Turn{
+		Number: len(e.Run.Turns) + 1, Agent: d.Agent, Model: d.Model, Prompt: d.Prompt, Files: d.Files, Expansions: d.Expansions, Inputs: d.Inputs, Origin: d.Origin, InputOrigins: d.InputOrigins,
+		Plan: d.Plan, Mode: d.Mode, Tools: d.Tools, ToolIsolation: d.ToolIsolation, User: d.User, RepositoryPolicies: d.RepositoryPolicies, Limits: d.Limits,
+		Changed: changes.Texts, Forgets: changes.Rules, Fresh: fresh,
+	}
+	resumed := event.RunResumed{Isolation: d.Isolation, OuterIsolation: d.OuterIsolation, Version: d.Version, Prices: d.Prices, Turn: turn}
+	if forked { // in the turn that it is in
+		turn.Number--
+		resumed.Turn, resumed.Fork = nil, turn
+	}
+	if err := r.exec.Resume(resumed, ""); err != nil {
 		return err
 	}
 	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot, State: r.exec.View.FilesState})
 	return nil
+}
+
+// ForkOptions name the run that is forked, and the place. Ref is required.
+type ForkOptions struct {
+	// RunOptions are those of the new run. Paths, Manifests, Agent, Model and Policies declare
+	// what goes on from the place; without them it is what the run had declared. Prompt is
+	// the next message to the model.
+	RunOptions
+	// Ref is the run as Resume takes it, At the place as moment.Find takes it: the new run
+	// begins before that message or call; "" is its end.
+	Ref, At string
+	// OutsideKept accepts that what the run did outside before the place stays done.
+	OutsideKept bool
+	// Begun is called with a sentence for people when the new run is there and nothing of it
+	// was executed. Optional.
+	Begun func(text string)
+}
+
+// OutsideError reports that a run that is forked has done something outside.
+type OutsideError struct {
+	Run     string
+	Effects []moment.Effect
+}
+
+func (e *OutsideError) Error() string {
+	text := fmt.Sprintf("run %s cannot be forked there: before that it has had effects outside, which stay:", e.Run)
+	for i, effect := range e.Effects {
+		if i == 20 {
+			return text + fmt.Sprintf("\n  and %d more", len(e.Effects)-i)
+		}
+		text += "\n  " + effect.Text
+	}
+	return text
+}
+
+// Fork begins a run with everything that another one had said and done before a place, and
+// with its files as they were then. Nothing of that is executed again, and nobody is asked
+// again. What was allowed for always stays behind, and a run that worked in place is
+// forked into a copy. Errors are those of Run, and a *reason.UsageError with an
+// *OutsideError.
+func Fork(ctx context.Context, o ForkOptions) (*Outcome, error) {
+	state, err := statedir.Find(o.State)
+	if err != nil {
+		return nil, err
+	}
+	o.State = state
+	found, err := journal.FindRun(state, o.Ref)
+	if err != nil {
+		return nil, (&reason.UsageError{Err: err}).WithHint("agentctl get runs lists the runs")
+	}
+	if journal.Held(found.Dir) {
+		return nil, reason.Usagef("run %s cannot be forked: a process executes it", found.ID).WithHint("wait until it has ended, or stop it: agentctl cancel run/" + found.ID)
+	}
+	m, err := moment.Find(ctx, found, o.At)
+	if err != nil {
+		return nil, err
+	}
+	effects, err := o.forkable(found, m)
+	if err != nil {
+		return nil, err
+	}
+	id, err := o.forked(ctx, found, m)
+	if err != nil {
+		return nil, err
+	}
+	if o.Begun != nil {
+		o.Begun(forkedText(found.ID, m, effects))
+	}
+	out, err := o.goOnForked(ctx, id, m)
+	if err != nil && out == nil { // nothing was begun: a fork of nothing is of no use
+		err = errors.Join(err, fstree.Remove(journal.Dir(state, id)))
+	}
+	return out, err
+}
+
+// forkedText says where a run comes from.
+func forkedText(from string, m *moment.Moment, effects []moment.Effect) string {
+	text := "forked from run/" + from
+	switch {
+	case m.Call != "":
+		text += " before call " + m.Call
+	case m.Message != "":
+		text += " before message " + m.Message
+	}
+	for _, e := range effects {
+		text += "; stays done: " + e.Text
+	}
+	return text
+}
+
+// forkable refuses what cannot be forked. It returns the effects outside before the place.
+func (o *ForkOptions) forkable(found journal.Found, m *moment.Moment) ([]moment.Effect, error) {
+	refused := func(format string, args ...any) *reason.UsageError {
+		return reason.Usagef("run %s cannot be forked: %s", found.ID, fmt.Sprintf(format, args...))
+	}
+	v := m.Run
+	if p := v.Started.Parent; p != nil {
+		return nil, refused("it was started by a call of run %s", p.Run).WithHint(fmt.Sprintf("fork that one: agentctl fork run/%s --at %s", p.Run, p.Call))
+	}
+	record, err := plan.ReadRecord(found.Dir, v)
+	if err != nil {
+		return nil, err
+	}
+	switch over := m.Before.Finished != nil && m.Before.Phase != view.Suspended; {
+	case record.Served:
+		return nil, refused("clients made its calls, and no model")
+	case m.Files.Unknown != "":
+		return nil, refused("how its files were there is not known: %s", m.Files.Unknown).WithHint("choose the answer with the call: --at " + m.Message)
+	case over && o.Prompt == "" && o.Command == "" && m.Message == "":
+		return nil, refused("it has ended there, and goes on with a prompt").WithHint("say it with -p TEXT, or name an earlier place with --at")
+	}
+	p, err := record.Recorded(v.Started, registries())
+	if err != nil {
+		return nil, err
+	}
+	declared := map[string][]v1alpha1.Effect{}
+	for _, d := range p.Definitions {
+		declared[d.Name] = d.Spec.Effects
+	}
+	effects := moment.Effects(m.Events, declared, record.Strategy == v1alpha1.StrategyInPlace)
+	if len(effects) > 0 && !o.OutsideKept {
+		return nil, (&reason.UsageError{Err: &OutsideError{found.ID, effects}}).WithHint("if that is no harm: --outside-kept")
+	}
+	return effects, nil
+}
+
+// forked makes the folder of the new run.
+func (o *ForkOptions) forked(ctx context.Context, found journal.Found, m *moment.Moment) (id string, err error) {
+	id = cmp.Or(o.ID, execution.RunID(m.Begin.Agent, execution.NewIDs(time.Now)))
+	dir := journal.Dir(o.State, id)
+	record, err := plan.ReadRecord(found.Dir, m.Run)
+	if err != nil {
+		return "", err
+	}
+	begin, w := m.Begin, m.Begin.Workspace
+	files := environment.CopyDir(dir, id, w.Source)
+	if w.Git != nil {
+		files = environment.CopyDir(dir, id, giturl.Name(w.Git.URL))
+		w.Source = files
+	}
+	if w.Strategy == string(v1alpha1.StrategyInPlace) {
+		w.Strategy = string(v1alpha1.StrategyCopy)
+	}
+	w.Dir, w.Apply, w.Retain = files, "", "" // what becomes of the copy was declared for the other one
+	begin.Workspace, begin.Audit, begin.User, begin.Version = w, trail.Begin(), o.user(), o.Version
+	begin.ForkedFrom = &event.Forked{Run: found.ID, Message: m.Message, Call: m.Call, Seq: m.Seq, Hash: m.Hash}
+	if m.Seq == 0 && o.Prompt != "" {
+		begin.Prompt, begin.Origin = o.Prompt, nil
+	}
+	err = fork.Make(ctx, fork.Options{
+		From: found, At: m, ID: id, Dir: dir, Begin: begin,
+		Files: workspace.Spec{Dir: files, Exclude: record.Exclude, SizeLimit: record.SizeLimit, Skip: []string{o.State}},
+	})
+	if unkept, ok := errors.AsType[*workspace.UnkeptError](err); ok {
+		return "", reason.Usagef("run %s cannot be forked there: %w", found.ID, unkept).WithHint("name a later place with --at: agentctl events run/" + found.ID)
+	}
+	return id, err
+}
+
+// goOnForked executes a run that was forked.
+func (o *ForkOptions) goOnForked(ctx context.Context, id string, m *moment.Moment) (*Outcome, error) {
+	if m.Before.Finished != nil && m.Before.Phase != view.Suspended { // the next turn
+		if o.Prompt == "" && o.Command == "" {
+			o.Verbatim = true
+			for _, t := range m.Run.Turns {
+				if t.Message == m.Message {
+					o.Prompt = t.Prompt
+				}
+			}
+		}
+		o.Continue, o.ID = id, ""
+		return Run(ctx, o.RunOptions)
+	}
+	if o.Prompt != "" && m.Seq > 0 {
+		if err := inbox.New(id, journal.Dir(o.State, id)).Open(); err != nil {
+			return nil, err
+		}
+		if _, err := runs.Send(ctx, runs.SendOptions{Ref: id, State: o.State, Text: o.Prompt, By: cmp.Or(o.user(), "unknown")}); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.Paths) == 0 && o.Manifests == nil && o.Agent == "" && o.Model == "" && len(o.Policies) == 0 {
+		return Resume(ctx, ResumeOptions{
+			Ref: id, State: o.State, Approve: o.Approve, Terminal: o.Terminal, Containerd: o.Containerd, Version: o.Version, Events: o.Events, Children: o.Children,
+			Kill: o.Kill, Leave: o.Leave, Drain: o.Drain, Telemetry: o.Telemetry, Timeout: o.Timeout,
+		})
+	}
+	found := journal.Found{ID: id, Dir: journal.Dir(o.State, id)}
+	seen := &view.Run{}
+	if err := runs.Fold(ctx, found, seen); err != nil {
+		return nil, err
+	}
+	record, err := plan.ReadRecord(found.Dir, seen)
+	if err != nil {
+		return nil, err
+	}
+	earlier, ro := &plan.Earlier{Run: seen, Record: record}, o.RunOptions
+	ro.Prompt, ro.Verbatim, ro.ID = seen.Started.Prompt, true, ""
+	p, err := ro.turn(ctx, earlier)
+	if err != nil {
+		return nil, err
+	}
+	files := p.Workspace
+	files.Dir = environment.FilesDir(found.Dir, found.ID, files.Source, files.Cloned)
+	r := &run{opts: &ro, host: environment.NewHost(ro.host()), folder: &folder{id: id, dir: found.Dir}, newID: execution.NewIDs(time.Now), tree: &tree{}, redactor: &atomic.Pointer[secret.Redactor]{}}
+	r.policies = policyNames(p.Policies)
+	j, _, err := trail.Open(ctx, r.journaling())
+	if err != nil {
+		return nil, errors.Join(held(err), r.host.Close())
+	}
+	r.exec = execution.New(j, found.ID, found.Dir, r.newID, r.watch(seen))
+	if err := r.addTurn(ctx, found, p, earlier, files, false, true); err != nil {
+		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
+	}
+	return r.execute(ctx)
 }
 
 // ended is the outcome of a run that had ended before.

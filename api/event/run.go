@@ -45,6 +45,9 @@ type RunStarted struct {
 	// Parent is the run whose call has started this one; nil for a run that a person
 	// or a control plane has started.
 	Parent *Parent `json:"parent,omitempty"`
+	// ForkedFrom is the run whose beginning the events are that follow; nil for a run with a
+	// beginning of its own.
+	ForkedFrom *Forked `json:"forkedFrom,omitempty"`
 	// RepositoryPolicies are the policies that the repository has brought, as it calls
 	// them. They only tighten.
 	RepositoryPolicies []string `json:"repositoryPolicies,omitempty"`
@@ -76,6 +79,17 @@ type AuditLog struct {
 	Key string `json:"key"`
 }
 
+// Forked is the place in another run with which a run begins.
+type Forked struct {
+	Run string `json:"run"`
+	// Message and Call are what the place is before; both are absent at the end.
+	Message string `json:"message,omitempty"`
+	Call    string `json:"call,omitempty"`
+	// Seq is the number of the last event before the place, Hash that event's.
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash,omitempty"`
+}
+
 // Parent is the call that has started a run.
 type Parent struct {
 	// Run and Call that have started it, Root is the run at the top of the tree.
@@ -102,6 +116,9 @@ type RunResumed struct {
 	Prices []ModelPrice `json:"prices,omitempty"`
 	// Turn is what the run goes on with that had ended; nil for one that had not.
 	Turn *Turn `json:"turn,omitempty"`
+	// Fork is what a fork declares otherwise from here on, with the prompt of the turn that
+	// it is in; nil where nothing is.
+	Fork *Turn `json:"fork,omitempty"`
 }
 
 // Turn is one more prompt to a run that has ended, with a plan of its own. It is durable
@@ -138,6 +155,9 @@ type Turn struct {
 // the turn has declared in place of the first event.
 func (s RunStarted) InTurn(d RunResumed) RunStarted {
 	t := d.Turn
+	if t == nil {
+		t = d.Fork
+	}
 	if t == nil {
 		return s
 	}

@@ -167,3 +167,11 @@ func (r *Run) turnResults() []TurnResult {
 	}
 	return all
 }
+
+// declare has a fork go on with what it declares otherwise.
+func (r *Run) declare(d event.RunResumed) {
+	r.Started, r.Described, r.Remembered = r.Started.InTurn(d), nil, nil
+	if t := r.Turn(); t != nil {
+		t.Agent, t.Model, t.Changed = d.Fork.Agent, d.Fork.Model, d.Fork.Changed
+	}
+}

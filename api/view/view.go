@@ -272,10 +272,13 @@ func (r *Run) resume(e event.Event, d event.RunResumed) error {
 			r.Steps++
 		}
 	}
-	if d.Turn == nil {
-		return nil
+	switch {
+	case d.Turn != nil:
+		return r.goOnWith(e, d)
+	case d.Fork != nil:
+		r.declare(d)
 	}
-	return r.goOnWith(e, d)
+	return nil
 }
 
 // finish closes the run, the message that was being written, and, unless

@@ -22,6 +22,8 @@ const maxEvents = 2_000_000
 type Moment struct {
 	// Run is the whole run, Before what it was at this place.
 	Run, Before *view.Run
+	// Begin is the first event.
+	Begin event.RunStarted
 	// Events are those of Before. Of the calls that are not over they hold what the model
 	// has asked for, and neither a decision nor an answer.
 	Events []event.Event
@@ -62,6 +64,7 @@ func Find(ctx context.Context, found journal.Found, at string) (*Moment, error) 
 	if m.Run.ID == "" {
 		return nil, reason.Usagef("run %s was interrupted before it began", found.ID)
 	}
+	m.Begin, _ = all[0].Data.(event.RunStarted)
 	cut, err := m.place(all, at)
 	if err != nil {
 		return nil, err

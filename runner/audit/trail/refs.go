@@ -48,7 +48,7 @@ func Refers(l journal.Line) (r References, err error) {
 		}
 	case event.TypeRunResumed:
 		member = func(name string, value []byte) bool {
-			if name == "turn" {
+			if name == "turn" || name == "fork" {
 				_ = members(value, func(name string, value []byte) bool {
 					switch name {
 					case "plan":
