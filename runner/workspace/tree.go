@@ -110,6 +110,9 @@ func (f *folder) release() {
 // is that of known are not read.
 func (t *tree) walk(known *Snapshot) (*Snapshot, error) {
 	t.known = known.index()
+	if known != nil {
+		t.entries = make([]Entry, 0, len(known.Entries)+fileBatch)
+	}
 	t.wake = sync.NewCond(&t.mu)
 	stop := context.AfterFunc(t.ctx, func() { t.fail(context.Cause(t.ctx)) })
 	defer stop()
