@@ -201,12 +201,12 @@ func (k *keeper) close() {
 // takes reports whether there is room for a file.
 func (k *keeper) takes(size int64) bool { return size <= MaxKept && k.files > 0 && size <= k.bytes }
 
-func (k *keeper) put(b []byte) (id string, err error) {
-	if id, err = k.w.spec.Blobs.PutBlob(b); err != nil {
-		return "", fmt.Errorf("keep the files after a step: %w", err)
+func (k *keeper) put(b []byte) error {
+	if _, err := k.w.spec.Blobs.PutBlob(b); err != nil {
+		return fmt.Errorf("keep the files after a step: %w", err)
 	}
 	k.files, k.bytes, k.kept = k.files-1, k.bytes-int64(len(b)), k.kept+int64(len(b))
-	return id, nil
+	return nil
 }
 
 // after keeps the content of a new or changed file. The entry is of what was kept.
@@ -227,10 +227,9 @@ func (k *keeper) after(e *Entry) error {
 	b, err := k.root.read(e.Path, MaxKept)
 	if err != nil || hashOf(b) != e.Hash { // somebody changes it at this moment
 		k.unkept++
-		return nil
+		return nil //nolint:nilerr // the entry says what it was: its content is not kept
 	}
-	_, err = k.put(b)
-	return err
+	return k.put(b)
 }
 
 // before keeps the content that a file had, where it is still to be had.
@@ -248,8 +247,7 @@ func (k *keeper) before(e *Entry) error {
 	if !ok {
 		return nil
 	}
-	_, err := k.put(b)
-	return err
+	return k.put(b)
 }
 
 // Continue has the next Step compare the files with a state that an earlier process has
