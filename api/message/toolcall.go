@@ -215,6 +215,8 @@ type ToolResult struct {
 	Record *Record `json:"record,omitempty"`
 	// Child is the run that the call has started; nil for other calls.
 	Child *ChildRun `json:"child,omitempty"`
+	// Coding is what a coding agent of others has done in the call; nil for other calls.
+	Coding *Coding `json:"coding,omitempty"`
 }
 
 // DataPart is data of a type that only those know who agree on it. It survives every way
