@@ -111,6 +111,10 @@ var rules = []rule{
 		reason: "one kind of source must not depend on another",
 	},
 	{
+		from: []string{"./runner/coder/..."}, to: []string{"ours"}, notTo: []string{"./runner/coder", "./api/message"},
+		reason: "a driver knows a program and nothing of the host that runs it",
+	},
+	{
 		from: []string{"./runner/plan", "./runner/environment", "./runner/execution"}, to: []string{"./runner/plan", "./runner/environment", "./runner/execution"},
 		reason: "the three parts of a run know each other by data; package runner connects them",
 	},

@@ -314,7 +314,7 @@ func (r *run) connect(o environment.Options) {
 	o.Journal, o.NewID, o.OnSecrets = x.Recorder, r.newID, r.redactor.Store
 	o.Past, o.History, o.Ask = x.Recorder.Past, x.Recorder.History, r.people.Ask
 	o.Todos, o.Inquire, o.Inform = x.Recorder.Todos, r.people.Inquire, x.Recorder.Inform
-	o.Subagents, o.Skills, o.Lent = r.startChild, p.Skills, r.lentFiles()
+	o.Subagents, o.Skills, o.Lent, o.Relay = r.startChild, p.Skills, r.lentFiles(), r.relay
 	o.Items = tool.Items{Declared: p.Agent.Spec.Publish, Prepared: x.Recorder.Prepared}
 	recorded := x.View.Started.Workspace
 	if p.Cloned != nil {

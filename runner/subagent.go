@@ -13,6 +13,8 @@ import (
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/coder"
+	"agentctl.dev/agentctl/runner/coder/endpoint"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/fstree"
@@ -154,6 +156,9 @@ func endOf(v *view.Run) *tool.ChildEnd {
 // changedBy returns what a child of the run has changed, from the child's own journal.
 func (r *run) changedBy(ctx context.Context, name string) (*workspace.Change, workspace.Blobs, error) {
 	id := strings.TrimPrefix(name, "run/")
+	if run, call, ok := strings.Cut(id, "/"); ok {
+		return r.codedBy(run, call)
+	}
 	dir := journal.Dir(r.opts.State, id)
 	v := &view.Run{}
 	if err := runs.Fold(ctx, journal.Found{ID: id, Dir: dir}, v); err != nil {
@@ -166,6 +171,79 @@ func (r *run) changedBy(ctx context.Context, name string) (*workspace.Change, wo
 	change, err := workspace.ReadChange(blobs, v.Changes.Change)
 	return change, blobs, err
 }
+
+// codedBy returns what a coding agent of others has changed in a call of this run.
+func (r *run) codedBy(run, call string) (change *workspace.Change, blobs workspace.Blobs, err error) {
+	var c *message.Coding
+	r.exec.Recorder.See(func(v *view.Run) { c = v.Coding(call) })
+	if run != r.folder.id || c == nil || c.Change == "" {
+		return nil, nil, fmt.Errorf("call %s/%s has changed nothing in a copy", run, call)
+	}
+	change, err = workspace.ReadChange(r.exec.Recorder, c.Change)
+	return change, r.exec.Recorder, err
+}
+
+// relay implements environment.Relays: what a program asks is reserved in the budget of the
+// run, as what a run below it asks.
+func (r *run) relay(call, _ string, program v1alpha1.CodingProgram, name string, api coder.API) (*environment.Relay, error) {
+	m, err := r.plan.Relayed(program, name, string(api))
+	if err != nil {
+		return nil, err
+	}
+	w := &environment.Relay{Model: m}
+	w.API, w.Model, w.Transport = api, m, r.transport
+	w.Options.Model = m.Spec.Model
+	w.BaseURL, w.Output, w.Window, w.Price = r.plan.Models().Relay(m)
+	if w.Output == 0 {
+		w.Output = assumedOutput
+	}
+	var mu sync.Mutex
+	var used message.Coding
+	budget := r.budget.Child(call, 0, 0, func(read func(*view.Run)) {
+		mu.Lock()
+		defer mu.Unlock()
+		t := &view.Turn{Tokens: used.Tokens}
+		if used.Estimated != nil {
+			t.Estimated = *used.Estimated
+		}
+		if used.Cost != nil {
+			t.Cost = *used.Cost
+		}
+		read(&view.Run{Turns: []*view.Turn{t}})
+	})
+	w.Reserve, w.Settle = budget.Reserve, budget.Settle
+	w.Used = func(u endpoint.Use) {
+		mu.Lock()
+		defer mu.Unlock()
+		if u.Estimated {
+			sum := u.Tokens
+			if used.Estimated != nil {
+				sum = sum.Add(*used.Estimated)
+			}
+			used.Estimated = &sum
+		} else {
+			used.Tokens = used.Tokens.Add(u.Tokens)
+		}
+		if u.Cost == nil {
+			used.Unpriced = true
+			return
+		}
+		sum := *u.Cost
+		if used.Cost != nil {
+			sum = sum.Add(*used.Cost)
+		}
+		used.Cost = &sum
+	}
+	w.Use = func() message.Coding {
+		mu.Lock()
+		defer mu.Unlock()
+		return used
+	}
+	return w, nil
+}
+
+// assumedOutput is the most tokens of an answer whose request and Model do not say it.
+const assumedOutput = 8192
 
 // executeChild begins the run, or continues it where an earlier process has begun it. Of a
 // run that has ended it returns the end.

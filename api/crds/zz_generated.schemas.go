@@ -261,7 +261,18 @@ const toolSchema = `{"description":"Tool declares something a model may call: th
 	`"risk":{"description":"Risk: R0 reads, R1 writes in the workspace, R2 runs programs or reaches\noutside, R3 is irreversible. Default R2; a built-in tool has its own, which\na manifest can only raise.","enum":["R0","R1","R2","R3"],"type":"string"},` +
 	`"source":{"description":"Source is the program behind the tool: exactly one of builtin, plugin,\ncontainer, mcp, agent, exec. Required.","maxProperties":1,"minProperties":1,"properties":{"agent":{"description":"Agent makes a call a run of another agent, whose final answer is the result.\nThe argument prompt is its first message, the others are its inputs; without\nparameters there is only a prompt.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
-	`"builtin":{"description":"Builtin is a tool shipped with agentctl.","properties":{"name":{"description":"Name of the built-in tool. Required.","minLength":1,"type":"string"}},` +
+	`"builtin":{"description":"Builtin is a tool shipped with agentctl.","properties":{"coding":{"description":"Coding is for coding_agent and opencode_run, which run the programs of other coding\nagents. Optional.","properties":{"modes":{"description":"Modes that calls may ask for. Default: diff and report.","items":{"description":"CodingMode is what a coding agent does to files: diff proposes changes, which it makes in\na copy; inplace makes them in the files of the run, all or none, when it has succeeded;\nreport changes nothing.","enum":["diff","inplace","report"],"type":"string"},` +
+	`"maxItems":3,"type":"array"},` +
+	`"programs":{"description":"Programs that calls may name, by agent. Default: opencode, codex and claude, each as it\nis found in PATH; opencode only for opencode_run.","items":{"description":"CodingProgram is the program of a coding agent.","properties":{"agent":{"description":"Agent that it is. Required.","enum":["opencode","codex","claude"],"type":"string"},` +
+	`"command":{"description":"Command is the program; one with a slash is relative to the manifest. Default: the name\nof the agent, as it is found in PATH.","items":{"type":"string"},` +
+	`"maxItems":1,"minItems":1,"type":"array"},` +
+	`"modelRef":{"description":"ModelRef names the Model that the program asks. Default: the first of the agent's own\nmodels whose API the program speaks.","properties":{"name":{"description":"Name of the object. Required.","minLength":1,"type":"string"}},` +
+	`"required":["name"],"type":"object"},` +
+	`"version":{"description":"Version that the program must be, as in \"1.18.33\". Default: the one that this version\nof agentctl was tested with.","maxLength":40,"type":"string"}},` +
+	`"required":["agent"],"type":"object"},` +
+	`"maxItems":3,"type":"array"}},` +
+	`"type":"object"},` +
+	`"name":{"description":"Name of the built-in tool. Required.","minLength":1,"type":"string"}},` +
 	`"required":["name"],"type":"object"},` +
 	`"container":{"description":"Container is a program in an OCI image.","properties":{"command":{"description":"Command and its arguments. Default: the image's own.","items":{"type":"string"},` +
 	`"type":"array"},` +

@@ -294,6 +294,7 @@ func (r *Run) endCall(c *call, to message.ToolState, result *message.ToolResult,
 		r.Publications = append(r.Publications, Publication{Call: c.CallID, Publication: *p})
 	}
 	r.count(result.Child)
+	r.count(result.Coding.Used())
 	return nil
 }
 

@@ -109,6 +109,7 @@ func (c *Catalog) callable(ag *v1alpha1.Agent) *callables {
 		k.names[taskTool] = true
 		k.names[mergeTool] = slices.ContainsFunc(ag.Spec.Subagents, copied)
 	}
+	k.names[mergeTool] = k.names[mergeTool] || slices.ContainsFunc(ag.Spec.Tools, c.codes)
 	return k
 }
 

@@ -14,6 +14,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/policy"
+	"agentctl.dev/agentctl/runner/tool/builtin"
 	"agentctl.dev/agentctl/runner/tool/skill"
 )
 
@@ -48,9 +49,11 @@ type Plan struct {
 	// is followed by its own fallbacks, and none is in the list twice.
 	Fallbacks []*v1alpha1.Model `json:"fallbacks,omitempty"`
 	// Summarizer writes the summaries of a long conversation; nil is the Model.
-	Summarizer *v1alpha1.Model    `json:"summarizer,omitempty"`
-	Tools      []PlannedTool      `json:"tools"`
-	Policies   []*v1alpha1.Policy `json:"policies"`
+	Summarizer *v1alpha1.Model `json:"summarizer,omitempty"`
+	// Coders are the models that coding agents of others ask, besides those above.
+	Coders   []*v1alpha1.Model  `json:"coders,omitempty"`
+	Tools    []PlannedTool      `json:"tools"`
+	Policies []*v1alpha1.Policy `json:"policies"`
 	// Skills are those that the agent may load.
 	Skills []skill.Entry `json:"skills,omitempty"`
 	// Carried is the plan of a skill that runs in place of the model; nil: the model is asked.
@@ -380,7 +383,44 @@ func (c *Catalog) planTools(p *Plan) error {
 		t.Spec.WorkspaceAccess = narrower(t.Spec.WorkspaceAccess, entry.WorkspaceAccess)
 		p.Tools = append(p.Tools, PlannedTool{Tool: t, Include: entry.Include, Exclude: entry.Exclude})
 	}
+	if err := c.planCoders(p); err != nil {
+		return err
+	}
 	return c.planTask(p)
+}
+
+// planCoders adds the models that the Tools for coding agents of others name, and the tool
+// that takes over what such an agent has changed.
+func (c *Catalog) planCoders(p *Plan) error {
+	known := map[string]bool{}
+	for _, m := range append([]*v1alpha1.Model{p.Model, p.Summarizer}, p.Fallbacks...) {
+		if m != nil {
+			known[m.Name] = true
+		}
+	}
+	codes := false
+	for i := range p.Tools {
+		s := &p.Tools[i].Tool.Spec.Source
+		codes = codes || builtin.Codes(builtin.Named(s))
+		for _, ref := range builtin.CodingModels(s) {
+			if known[ref] {
+				continue
+			}
+			known[ref] = true
+			model, err := c.chooseModel(ref, p.Agent)
+			if err != nil {
+				return fmt.Errorf("tool %q: spec.source.builtin.coding: %w", p.Tools[i].Tool.Name, err)
+			}
+			p.Coders = append(p.Coders, model.Object.DeepCopy())
+			absoluteModel(p.Coders[len(p.Coders)-1], model.Doc.Dir)
+			p.declare(model.Doc)
+		}
+	}
+	if !codes {
+		return nil
+	}
+	_, err := p.offer(mergeTool)
+	return err
 }
 
 // planPolicies takes the policies that the agent names, and those that select it.

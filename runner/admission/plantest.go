@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -163,10 +164,10 @@ func (c *Catalog) Expectations(agent string) *expect.Set {
 // Asked are the models that a run of the plan may ask over a network, as its own, as a
 // fallback, for summaries, or in an agent below it.
 func (p *Plan) Asked(r model.Registry) (remote []*v1alpha1.Model) {
-	all := append([]*v1alpha1.Model{p.Model, p.Summarizer}, p.Fallbacks...)
+	all := append(append([]*v1alpha1.Model{p.Model, p.Summarizer}, p.Fallbacks...), p.Coders...)
 	for _, name := range names(p.Subagents) {
 		sub := p.Subagents[name]
-		all = append(append(all, sub.Model, sub.Summarizer), sub.Fallbacks...)
+		all = slices.Concat(append(all, sub.Model, sub.Summarizer), sub.Fallbacks, sub.Coders)
 	}
 	for _, m := range all {
 		if m == nil {

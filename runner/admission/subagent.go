@@ -240,9 +240,17 @@ func (a *admitter) subagents(d *manifest.Document, ag *v1alpha1.Agent) {
 		a.add(d.Warnf("spec.tools", "the tool task starts subagents, and the agent has none").With("name them in spec.subagents"))
 	}
 	merge := slices.ContainsFunc(ag.Spec.Tools, func(t v1alpha1.AgentTool) bool { return t.Name == mergeTool })
-	if merge && !slices.ContainsFunc(ag.Spec.Subagents, copied) {
+	if merge && !slices.ContainsFunc(ag.Spec.Subagents, copied) && !slices.ContainsFunc(ag.Spec.Tools, a.catalog.codes) {
 		a.add(d.Warnf("spec.tools", "the tool task_apply takes over what subagents have changed in a copy, and none has one").With("set workspace: Copy in spec.subagents"))
 	}
+}
+
+// codes reports whether a tool of an agent runs coding agents of others.
+func (c *Catalog) codes(t v1alpha1.AgentTool) bool {
+	if declared, ok := c.Tools[t.Name]; ok {
+		return builtin.Codes(builtin.Named(&declared.Object.Spec.Source))
+	}
+	return builtin.Codes(t.Name)
 }
 
 // startable refuses an agent that is started by runs only.

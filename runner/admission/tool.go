@@ -159,6 +159,7 @@ func (a *admitter) builtin(d *manifest.Document, t *v1alpha1.Tool, name string) 
 	if b.Endpoint != "" {
 		a.endpoint(d, t, name, b.Endpoint)
 	}
+	a.coding(d, name, builtin.Coding(&t.Spec.Source))
 	if t.Spec.Parameters != nil && len(t.Spec.Parameters.Raw) > 0 {
 		a.add(d.KeyErrorf("spec.parameters", "the parameters of the built-in tool %s are compiled in", name))
 	}

@@ -342,6 +342,7 @@ func digests(dir, id string) ([]audit.ManifestDigest, audit.PolicySet, error) {
 		Model      json.RawMessage   `json:"model"`
 		Fallbacks  []json.RawMessage `json:"fallbacks"`
 		Summarizer json.RawMessage   `json:"summarizer"`
+		Coders     []json.RawMessage `json:"coders"`
 		Tools      []struct {
 			Tool json.RawMessage `json:"tool"`
 		} `json:"tools"`
@@ -353,7 +354,7 @@ func digests(dir, id string) ([]audit.ManifestDigest, audit.PolicySet, error) {
 		return nil, audit.PolicySet{}, fmt.Errorf("the plan of the run: %w", err)
 	}
 	objects := append([]json.RawMessage{plan.Agent, plan.Model}, plan.Fallbacks...)
-	objects = append(objects, plan.Summarizer)
+	objects = append(append(objects, plan.Summarizer), plan.Coders...)
 	for _, t := range plan.Tools {
 		objects = append(objects, t.Tool)
 	}

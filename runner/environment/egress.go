@@ -8,12 +8,20 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
+	"agentctl.dev/agentctl/runner/coder/endpoint"
 	"agentctl.dev/agentctl/runner/sandbox/egress"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 )
 
-// serveSandbox is the network of a sandbox: its tools reach what its profile lists.
+// serveSandbox is the network of a sandbox: its tools reach what its profile lists. A coding
+// agent of others reaches the server of its model, and nothing else.
 func (h *Host) serveSandbox(ctx context.Context, l net.Listener, p *spec.Profile) {
+	if found, ok := h.endpoints.Load(p.Group); ok && p.Group != "" {
+		if err := found.(*endpoint.Endpoint).Serve(ctx, l); err != nil && ctx.Err() == nil { //nolint:forcetypeassert // what is stored is one
+			h.report.warn(err.Error())
+		}
+		return
+	}
 	h.serve(ctx, l, p.Tools, p.Allow)
 }
 

@@ -58,6 +58,9 @@ type Options struct {
 	// name. Optional.
 	Copies  func(name string) *message.ChildRun
 	Changed func(ctx context.Context, run string) (*workspace.Change, workspace.Blobs, error)
+	// Relay returns how the programs of coding agents of others ask a model. Required where
+	// a tool runs them.
+	Relay Relays
 	// Skills are those that the agent may load.
 	Skills []skill.Entry
 	// Items is that of tool.Options.

@@ -47,6 +47,10 @@ type Host struct {
 	site     *tool.Site
 	report   report
 
+	// endpoints are the model servers of the sandboxes that have one, by the group of their
+	// profile; versions are what programs have said that they are, by their file.
+	endpoints, versions sync.Map
+
 	mu    sync.Mutex
 	pools []*tool.Pool
 }

@@ -20,6 +20,8 @@ type Tools struct {
 	pool *tool.Pool
 	// guard is nil where no program is isolated.
 	guard *guard
+	// judge decides which files programs may see; nil before there is a Toolbox.
+	judge Judge
 }
 
 // Tools begins to start the shipped tools, and asks other programs for what their
@@ -91,6 +93,7 @@ type Toolbox struct {
 func (t *Tools) Toolbox(ctx context.Context, judge Judge) (*Toolbox, error) {
 	o, files := t.env.o, t.env.Files
 	box := &Toolbox{}
+	t.judge = judge
 	if t.guard != nil {
 		box.stop = append(box.stop, t.guard.enforce(ctx, judge))
 	}
@@ -109,7 +112,7 @@ func (t *Tools) Toolbox(ctx context.Context, judge Judge) (*Toolbox, error) {
 	box.Registry, err = tool.NewRegistry(tool.Options{
 		Keep:  keep,
 		Tools: t.Definitions, Serve: t.pool.Serve, Profile: t.pool.Profile, Workspace: t.workspace, Blobs: o.Journal, Now: time.Now,
-		Redactor: t.env.secrets.Redactor, Run: o.Run, Agent: o.Agent, Todos: o.Todos, Inquire: o.Inquire, Subagents: o.Subagents, Copies: o.Copies, Merge: t.merge, Skills: o.Skills, Items: o.Items, Inform: o.Inform, RecordPrograms: o.RecordPrograms,
+		Redactor: t.env.secrets.Redactor, Run: o.Run, Agent: o.Agent, Todos: o.Todos, Inquire: o.Inquire, Subagents: o.Subagents, Copies: o.Copies, Merge: t.merge, Coders: t.code, Skills: o.Skills, Items: o.Items, Inform: o.Inform, RecordPrograms: o.RecordPrograms,
 		Checks: checks, Unreadable: judge.Unreadable, Masked: judge.Masked, Unseen: t.env.host.site.Options().Unseen,
 		Space: free, Growth: &tool.Growth{Limit: files.files.GrowthLimit(), Measure: files.files.Growth, Free: free},
 	})

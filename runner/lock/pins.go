@@ -51,7 +51,7 @@ func Of(p *admission.Plan, providers model.Registry, kinds tool.Kinds) ([]Entry,
 }
 
 func add(all map[string]Entry, p *admission.Plan, providers model.Registry, kinds tool.Kinds) error {
-	for _, m := range append([]*v1alpha1.Model{p.Model, p.Summarizer}, p.Fallbacks...) {
+	for _, m := range slices.Concat([]*v1alpha1.Model{p.Model, p.Summarizer}, p.Fallbacks, p.Coders) {
 		if m != nil {
 			e := Model(m, providers)
 			all[e.Object] = e

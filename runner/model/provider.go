@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"agentctl.dev/agentctl/api/message"
@@ -28,6 +29,9 @@ type Provider struct {
 	// APIs that spec.api can choose from, the default first; nil where there is
 	// no choice.
 	APIs []v1alpha1.ModelAPI
+	// Relays are the paths under which programs of others send their requests for a model
+	// of the provider, where they do: that of each API which they may speak.
+	Relays []string
 	// Section is the part of the spec that only this provider reads, or "".
 	Section Section
 
@@ -76,6 +80,9 @@ type Setup struct {
 	// Registry.Open sets it. Nil: all that the API takes.
 	Shows func(mime string) bool
 }
+
+// Relay reports whether programs of others can send their requests under a path.
+func (p *Provider) Relay(path string) bool { return slices.Contains(p.Relays, path) }
 
 // Host is the host of the provider's own endpoint.
 func (p *Provider) Host() string {

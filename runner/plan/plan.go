@@ -261,7 +261,7 @@ func (p *Plan) Present(resolved *admission.Plan) (*Plan, error) {
 	now := *p
 	now.Plan = &admission.Plan{
 		Agent: resolved.Agent, Tools: resolved.Tools, Policies: resolved.Policies, Limits: resolved.Limits,
-		Model: p.Model, Fallbacks: p.Fallbacks, Summarizer: p.Summarizer,
+		Model: p.Model, Fallbacks: p.Fallbacks, Summarizer: p.Summarizer, Coders: p.Coders,
 		Subagents: resolved.Subagents, Ceilings: resolved.Ceilings, Skills: resolved.Skills, Carried: p.Carried,
 	}
 	var err error

@@ -81,6 +81,33 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 	return c, unknown(v)
 }
 
+// DiffCall returns what a coding agent of others has changed in a call, in its copy of the
+// files: also of a run that has not finished.
+func DiffCall(ctx context.Context, state, ref, call string) (*Change, error) {
+	found, v, err := read(ctx, state, ref)
+	if err != nil {
+		return nil, err
+	}
+	coded := v.Coding(call)
+	if coded == nil {
+		return nil, reason.Usagef("run %s: call %q is none of a coding agent that has ended", v.ID, call).
+			WithHint("agentctl diff run/" + v.ID + " shows what the run has changed")
+	}
+	c := &Change{Run: v.ID, Files: []event.FileChange{}}
+	if coded.Change == "" {
+		return c, nil
+	}
+	change, err := workspace.ReadChange(Stored(found.Dir), coded.Change)
+	if err == nil {
+		c.Files = change.Named()
+		c.Diff, err = journal.ReadBlob(found.Dir, coded.Diff)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("change of call %s/%s: %w", v.ID, call, err)
+	}
+	return c, nil
+}
+
 // unfinished is the error for a run that is executed or was killed: its changes are
 // recorded at its end.
 func unfinished(v *view.Run) error {

@@ -158,7 +158,11 @@ func (h Hints) String() string {
 // is nothing.
 func Claims(tools []Definition) func(message.ToolCall) string {
 	all, merge := map[string]string{}, ""
+	coding := map[string]*Definition{}
 	for i := range tools {
+		if builtin.Codes(tools[i].Shipped) {
+			coding[tools[i].Name] = &tools[i]
+		}
 		if text := tools[i].Hints.String(); text != "" {
 			all[tools[i].Name] = "its server says: " + text
 		}
@@ -169,6 +173,9 @@ func Claims(tools []Definition) func(message.ToolCall) string {
 	return func(call message.ToolCall) string {
 		if call.Tool == merge {
 			return shownBy(call)
+		}
+		if d := coding[call.Tool]; d != nil {
+			return codingClaim(d, call)
 		}
 		return all[call.Tool]
 	}

@@ -46,6 +46,11 @@ type Host struct {
 	Subagents Subagents
 	// Merge takes over what a subagent has changed in a copy; nil where nothing can be.
 	Merge Merger
+	// Tool is the tool of the call, and Run the run. Coders runs the program of a coding agent
+	// of others; nil where none can be run.
+	Tool   *Definition
+	Run    string
+	Coders Coders
 	// Skills are those that the agent may load, and Tools the call names of all its tools.
 	Skills []skill.Entry
 	Tools  []string
@@ -59,7 +64,7 @@ type Host struct {
 
 // HostTools is the one list of host tools.
 func HostTools() []HostTool {
-	return []HostTool{blobReads(), todoWrites(), todoReads(), questions(), tasks(), merges(), skills(), publications()}
+	return []HostTool{blobReads(), todoWrites(), todoReads(), questions(), tasks(), merges(), skills(), publications(), codes(), codesOpencode()}
 }
 
 func (r *Registry) todos() message.Todos {
@@ -95,7 +100,7 @@ func (r *Registry) answer(ctx context.Context, d *Definition, call message.ToolC
 		}
 		began := r.Now()
 		result, err := h.Answer(ctx, Host{
-			Blobs: r.Blobs, Window: d.window(), Todos: r.todos, Ask: r.asker(call.ID), Progress: progress, Agent: d.Agent, Subagents: r.Subagents, Merge: r.Merge,
+			Blobs: r.Blobs, Window: d.window(), Todos: r.todos, Ask: r.asker(call.ID), Progress: progress, Agent: d.Agent, Subagents: r.Subagents, Merge: r.Merge, Tool: d, Run: r.Options.Run, Coders: r.Coders,
 			Skills: r.Skills, Tools: r.names, Items: r.Items, Secret: r.holdsSecret, Unreadable: r.Unreadable,
 			Result: func(reply Reply) (*message.ToolResult, error) { return r.result(d, "", reply, r.Now().Sub(began)) },
 		}, call)

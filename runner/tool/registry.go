@@ -20,6 +20,7 @@ import (
 	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/secret"
+	"agentctl.dev/agentctl/runner/tool/builtin"
 	"agentctl.dev/agentctl/runner/tool/skill"
 )
 
@@ -80,6 +81,8 @@ type Options struct {
 	HostTools []HostTool
 	// Subagents starts the agents that calls name; nil: none can be started.
 	Subagents Subagents
+	// Coders runs the programs of coding agents of others; nil: none can be run.
+	Coders Coders
 	// Copies returns an ended run that a call has started and that has worked on a copy of
 	// the files, by its name; Merge takes over what it has changed. Nil: there is none.
 	Copies func(name string) *message.ChildRun
@@ -201,6 +204,9 @@ func (r *Registry) Check(req message.CallRequest) (message.Checked, error) {
 func (r *Registry) arguments(d *Definition, args json.RawMessage) (json.RawMessage, error) {
 	if check := argumentChecks[d.Shipped]; check != nil {
 		return args, check(args)
+	}
+	if builtin.Codes(d.Shipped) {
+		return coded(d, args)
 	}
 	if d.Shipped == mergeTool && r.Copies != nil {
 		return completed(args, r.Copies)

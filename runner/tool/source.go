@@ -91,6 +91,8 @@ type Facts struct {
 	Faults []Fault
 	// Agent is the agent that a call starts; "" for a program.
 	Agent string
+	// Coding says which coding agents of others calls may run; nil are the defaults.
+	Coding *v1alpha1.CodingSource
 
 	// KeepHead keeps the beginning of a long output, not its end.
 	KeepHead bool

@@ -111,6 +111,8 @@ func (p *Projection) ended(c *call, state message.ToolState, seq int64, data []b
 		case "child":
 			refs.Child = child(value)
 			c.ChildRun = refs.Child.Run
+		case "coding":
+			refs.coding(value)
 		}
 		return true
 	})

@@ -110,6 +110,20 @@ func (r *References) files(list []byte) {
 	})
 }
 
+// coding takes the blobs of what a coding agent of others has done.
+func (r *References) coding(value []byte) {
+	_ = members(value, func(name string, value []byte) bool {
+		switch name {
+		case "change":
+			r.Change = unquoted(value)
+			r.Blobs = append(r.Blobs, r.Change)
+		case "diff", "before", "log", "errors":
+			r.Blobs = append(r.Blobs, unquoted(value))
+		}
+		return true
+	})
+}
+
 func child(value []byte) *message.ChildRun {
 	c := &message.ChildRun{}
 	_ = members(value, func(name string, value []byte) bool {

@@ -18,7 +18,7 @@ var catalog string
 // Provider describes provider anthropic.
 func Provider() model.Provider {
 	return model.Provider{
-		Name: v1alpha1.Provider(provider.Name), BaseURL: provider.BaseURL, KeyVariable: provider.KeyVariable, Catalog: catalog,
+		Name: v1alpha1.Provider(provider.Name), BaseURL: provider.BaseURL, KeyVariable: provider.KeyVariable, Catalog: catalog, Relays: []string{"/v1/messages"},
 		Open: func(s model.Setup, prompt message.Prompt) (model.Conversation, error) {
 			return New(httpapi.ConfigOf(s), prompt)
 		},

@@ -24,7 +24,7 @@ const (
 func Provider() model.Provider {
 	return model.Provider{
 		Name: name, BaseURL: baseURL, KeyVariable: keyVariable, Catalog: catalog,
-		APIs: []v1alpha1.ModelAPI{v1alpha1.APIChat, v1alpha1.APIResponses},
+		APIs: []v1alpha1.ModelAPI{v1alpha1.APIChat, v1alpha1.APIResponses}, Relays: []string{"/v1/chat/completions", "/v1/responses"},
 		Open: func(s model.Setup, prompt message.Prompt) (model.Conversation, error) {
 			if s.Spec.API == v1alpha1.APIResponses {
 				return NewResponses(httpapi.ConfigOf(s), prompt)

@@ -69,6 +69,7 @@ var table = []Tool{
 		Category: v1alpha1.CategorySearch, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
 		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"}, Search: true,
 	},
+	coding,
 	{
 		Name: "edit", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite},
 		Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,
@@ -89,6 +90,7 @@ var table = []Tool{
 		Category: v1alpha1.CategoryRead, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryIdempotent,
 		Access: v1alpha1.AccessReadOnly, Network: offline, KeepHead: true, Paths: []string{"path"},
 	},
+	opencodeRun,
 	{
 		Name: "patch", Risk: v1alpha1.RiskR1, Effects: []v1alpha1.Effect{v1alpha1.EffectRead, v1alpha1.EffectWrite},
 		Category: v1alpha1.CategoryEdit, Concurrency: v1alpha1.ConcurrencyShared, Retry: v1alpha1.RetryNever,

@@ -26,6 +26,9 @@ func facts(s *v1alpha1.ToolSpec) (tool.Facts, error) {
 		return f, fmt.Errorf("no shipped tool is named %q", name)
 	}
 	f.KeepHead, f.FreeText, f.Search, f.Creates, f.Host, f.URL = b.KeepHead, b.FreeText, b.Search, b.Creates, b.Host, b.URL
+	if builtin.Codes(name) {
+		f.Coding = builtin.Coding(&s.Source)
+	}
 	if u := builtin.Server(s); u != nil {
 		f.Server = u.String()
 	}
