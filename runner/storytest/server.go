@@ -69,10 +69,15 @@ type answers []struct {
 var models sync.Map // of *modeltest.Server by URL
 
 // model starts a server that speaks a wire format and gives the answers in a YAML
-// file, one for each request: model anthropic answers.yaml. The address is in URL.
+// file, one for each request: model anthropic answers.yaml. The address is in URL. With
+// -unchecked it takes what programs of others send, too.
 func model(ts *testscript.TestScript, neg bool, args []string) {
+	unchecked := len(args) > 0 && args[0] == "-unchecked"
+	if unchecked {
+		args = args[1:]
+	}
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: model chat|responses|anthropic|gemini ANSWERS")
+		ts.Fatalf("usage: model [-unchecked] chat|responses|anthropic|gemini ANSWERS")
 	}
 	var all answers
 	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[1])), &all))
@@ -93,7 +98,7 @@ func model(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		steps = append(steps, a.Step())
 	}
-	server, err := modeltest.Options{Wire: wire}.Serve(steps...)
+	server, err := modeltest.Options{Wire: wire, Unchecked: unchecked}.Serve(steps...)
 	ts.Check(err)
 	ts.Defer(server.Close)
 	ts.Setenv("URL", server.URL)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +33,8 @@ func (a *app) diffCmd() *cobra.Command {
 
 A run is named by run/ID and the other forms of "agentctl help names". The change
 is the one the run has recorded: what happened to the files since makes no
-difference. Of several runs each diff is below the name of its run.
+difference. Of several runs each diff is below the name of its run. run/ID/CALL is
+what a coding agent of others has proposed in a call, also while the run waits.
 
 On a terminal, or with --color always, characters that a terminal would hide or
 obey are named, as in <U+202E>. Into a pipe or a file the diff goes byte for
@@ -44,6 +46,7 @@ change. 1: something would. 2: an error.`,
 		Example: `  agentctl diff @latest
   agentctl diff run/hello --stat
   agentctl diff @latest | git apply --check
+  agentctl diff @latest/call_1_1
   agentctl diff $(agentctl get runs -o name) --stat
   agentctl diff -f manifests/hello`,
 		GroupID:           groupRun,
@@ -135,6 +138,10 @@ func (o *diffOptions) runDiff(ctx context.Context, words []string) error {
 // change is that of one run. What is known of one that is not completely known comes
 // with an error.
 func (o *diffOptions) change(ctx context.Context, word string) (display.Change, error) {
+	run, call, _ := strings.Cut(strings.TrimPrefix(word, "run/"), "/")
+	if call != "" {
+		word = run
+	}
 	src, err := o.locateWord(ctx, word)
 	if err != nil {
 		return display.Change{}, err
@@ -144,7 +151,12 @@ func (o *diffOptions) change(ctx context.Context, word string) (display.Change, 
 	if err != nil {
 		return display.Change{}, err
 	}
-	c, err := runs.Diff(ctx, src.state, id)
+	var c *runs.Change
+	if call != "" {
+		c, err = runs.DiffCall(ctx, src.state, id, call)
+	} else {
+		c, err = runs.Diff(ctx, src.state, id)
+	}
 	if c == nil {
 		return display.Change{}, err
 	}
