@@ -31,7 +31,7 @@ func BenchmarkFork(b *testing.B) {
 		begin := time.Now()
 		forked, err := Fork(b.Context(), ForkOptions{
 			RunOptions: options, Ref: out.Run.ID, At: fmt.Sprint("step/", turns+1), OutsideKept: true,
-			Begun: func(string) { made += time.Since(begin) },
+			Begun: func(string, string) { made += time.Since(begin) },
 		})
 		if err != nil || forked.ExitCode() != 0 || forked.Run.Steps != turns+1 {
 			b.Fatalf("%v %+v", err, forked)

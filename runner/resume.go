@@ -304,9 +304,9 @@ type ForkOptions struct {
 	Ref, At string
 	// OutsideKept accepts that what the run did outside before the place stays done.
 	OutsideKept bool
-	// Begun is called with a sentence for people when the new run is there and nothing of it
-	// was executed. Optional.
-	Begun func(text string)
+	// Begun is called with the id of the new run and a sentence for people when it is there
+	// and nothing of it was executed. Optional.
+	Begun func(id, text string)
 }
 
 // OutsideError reports that a run that is forked has done something outside.
@@ -357,7 +357,7 @@ func Fork(ctx context.Context, o ForkOptions) (*Outcome, error) {
 		return nil, err
 	}
 	if o.Begun != nil {
-		o.Begun(forkedText(found.ID, m, effects))
+		o.Begun(id, forkedText(found.ID, m, effects))
 	}
 	out, err := o.goOnForked(ctx, id, m)
 	if err != nil && out == nil { // nothing was begun: a fork of nothing is of no use

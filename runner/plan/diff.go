@@ -70,28 +70,28 @@ func (p *Plan) Redeclared(now *admission.Plan) (notes []string) {
 		was, is := p.Tools[i].Tool.Spec.DeepCopy(), t.Tool.Spec.DeepCopy()
 		for _, s := range []*v1alpha1.ToolSpec{was, is} {
 			s.Description, s.Parameters = "", nil // the model is sent these: Diff lists them
-			anyFolder(s)
 		}
-		if !sameJSON(was, is) {
+		if !sameJSON(p.inAnyFolder(was), p.inAnyFolder(is)) {
 			notes = append(notes, "tool "+t.CallName()+" is declared otherwise than the recorded one; its recorded decisions and results stay")
 		}
 	}
 	return notes
 }
 
-// anyFolder leaves the folder of a tool's program out: one beside its manifest has another
-// in each clone of a repository.
-func anyFolder(s *v1alpha1.ToolSpec) {
-	var command []string
-	switch {
-	case s.Source.Exec != nil:
-		command = s.Source.Exec.Command
-	case s.Source.MCP != nil && s.Source.MCP.Stdio != nil:
-		command = s.Source.MCP.Stdio.Command
+// inAnyFolder is what a tool declares without the folder of its program: one beside its
+// manifest has another in each clone.
+func (p *Plan) inAnyFolder(s *v1alpha1.ToolSpec) json.RawMessage {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil
 	}
-	if len(command) > 0 && filepath.IsAbs(command[0]) {
-		command[0] = filepath.Base(command[0])
+	facts, err := p.registries.Sources.Facts(s)
+	if err != nil || len(facts.Command) == 0 || !filepath.IsAbs(facts.Command[0]) {
+		return text
 	}
+	is, _ := json.Marshal(facts.Command[0]) // a string
+	base, _ := json.Marshal(filepath.Base(facts.Command[0]))
+	return bytes.Replace(text, is, base, 1)
 }
 
 // canonical writes a schema in one way only; an invalid one stays as it is.

@@ -120,6 +120,9 @@ type chat struct {
 	base runner.RunOptions
 	// run is the conversation so far; nil before its first turn.
 	run *view.Run
+	// place is where the next prompt begins a new run, as moment.Find takes it; nil: it
+	// is another turn.
+	place *string
 	// known are the manifests, for completion; nil until they are needed.
 	known *manifestNames
 }
@@ -242,7 +245,7 @@ func (c *chat) turn(ctx context.Context, ro runner.RunOptions) {
 	ro.Agent, ro.Model = c.agent, c.model
 	ro.Terminal = &runner.Terminal{In: asker, Out: asker}
 	var past *view.Run
-	if ro.Continue != "" { // events speak of what was said before; what is wrong with the run is for Run to say
+	if ro.Continue != "" && c.place == nil { // events speak of what was said before; what is wrong with the run is for Run to say
 		past, _ = runs.View(ctx, ro.State, ro.Continue)
 	}
 	shown := display.NewRun(display.FormatText, a.stdout(), a.stderr(), display.RunOptions{
@@ -257,7 +260,7 @@ func (c *chat) turn(ctx context.Context, ro runner.RunOptions) {
 	})
 	defer signals.stop()
 	ro.Events, ro.Children, ro.Kill, ro.Cloning = shown.Event, shown.Child, signals.kill, shown.Notice
-	outcome, err := runner.Run(ctx, ro)
+	outcome, err := c.execute(ctx, ro, shown)
 	signals.stop()
 	if err != nil {
 		_ = a.report(c.cmd, err)
@@ -266,6 +269,18 @@ func (c *chat) turn(ctx context.Context, ro runner.RunOptions) {
 	c.run, c.base.Continue = outcome.Run, outcome.Run.ID
 	c.base.Workspace, c.base.InPlace, c.base.Inputs = "", false, nil // a run keeps them
 	_ = a.showEnd(shown, outcome)                                    // a terminal that is gone ends the chat
+}
+
+// execute executes a turn: of the run, or of a fork of it.
+func (c *chat) execute(ctx context.Context, ro runner.RunOptions, shown display.Renderer) (*runner.Outcome, error) {
+	if c.place == nil {
+		return runner.Run(ctx, ro)
+	}
+	fork := runner.ForkOptions{RunOptions: ro, Ref: ro.Continue, At: *c.place, Begun: func(id, text string) {
+		begun(ctx, ro.State, id, text, shown.TakeUp, shown.Notice)
+	}}
+	fork.Continue, c.place = "", nil
+	return runner.Fork(ctx, fork)
 }
 
 // paths are where the manifests of the chat are.

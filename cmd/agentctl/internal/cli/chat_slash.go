@@ -29,17 +29,12 @@ func slash(l lineedit.Line) (word, rest string, ok bool) {
 // slashCommand is a command of the chat itself.
 type slashCommand struct {
 	help string
-	// of is the command of agentctl that does it; where there is none the chat has none.
-	of string
-	do func(ctx context.Context, rest string) (quit bool)
+	do   func(ctx context.Context, rest string) (quit bool)
 }
 
 // slashes are the commands of the chat, by name.
 func (c *chat) slashes() map[string]slashCommand {
-	say := func(text string) bool {
-		_ = display.Text(c.app.stderr(), text) // a terminal that is gone ends the chat
-		return false
-	}
+	say := c.tell
 	choose := func(what string, to *string, now func() string, known func() []string) func(context.Context, string) bool {
 		return func(_ context.Context, name string) bool {
 			all := known()
@@ -70,13 +65,16 @@ func (c *chat) slashes() map[string]slashCommand {
 	all := map[string]slashCommand{
 		"agent": {help: "/agent [NAME]    the agent that answers", do: choose("agent", &c.agent, c.agentNow, func() []string { return c.names().agents })},
 		"model": {help: "/model [NAME]    the model that it asks", do: choose("model", &c.model, c.modelNow, func() []string { return c.names().models })},
-		"diff":  {help: "/diff            what was changed so far", of: "diff", do: own("diff", "RUN")},
+		"diff":  {help: "/diff            what was changed so far", do: own("diff", "RUN")},
 		"cost": {help: "/cost            what the conversation has taken so far", do: func(context.Context, string) bool {
 			if c.run == nil {
 				return say("nothing yet")
 			}
 			return say(display.Spent(c.run))
 		}},
+		"undo": {help: "/undo            take the newest turn back, with its files", do: c.undo},
+		"redo": {help: "/redo            undo that, until the next prompt", do: c.redo},
+		"fork": {help: "/fork [PLACE]    the next prompt begins a new run from there: turn/N, step/N, or here", do: c.fork},
 		"quit": {help: "/quit            end the chat, as Ctrl-D does", do: quit},
 		"exit": {do: quit},
 	}

@@ -41,11 +41,17 @@ type textRun struct {
 func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
 	t := &textRun{stdout: stdout, stderr: stderr, o: o, answers: map[string]message.Answer{}, markdown: markdown{s: stderr}}
 	if o.Past != nil {
-		t.run = *o.Past
-		t.by = t.run.Started.Model.Name
+		t.TakeUp(o.Past)
 	}
 	t.stream.start(&t.mu, t.flow)
 	return t
+}
+
+// TakeUp begins with what the run has behind it.
+func (t *textRun) TakeUp(past *view.Run) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.run, t.by = *past, past.Started.Model.Name
 }
 
 // Event shows an event.
