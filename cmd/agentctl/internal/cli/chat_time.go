@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/view"
@@ -61,10 +62,10 @@ func (c *chat) look(ctx context.Context) {
 
 // standingTurn is the number of the newest turn that was not taken back; 0 is none.
 func standingTurn(r *view.Run) int {
-	for i := len(r.Turns) - 1; i >= 0; i-- {
+	for _, turn := range slices.Backward(r.Turns) {
 		for _, m := range r.Messages {
-			if m.ID == r.Turns[i].Message && m.Error != message.Reverted {
-				return r.Turns[i].Number
+			if m.ID == turn.Message && m.Error != message.Reverted {
+				return turn.Number
 			}
 		}
 	}
