@@ -277,7 +277,9 @@ func (c *compiler) checkRule(path string, r *v1alpha1.Rule, tools []*Tool) {
 		return
 	}
 	for _, t := range tools {
-		if t.risk() == v1alpha1.RiskR3 {
+		// Few agents have a shipped tool of that risk: a rule for all tools is not about it.
+		means := t.Builtin == "" || slices.Contains(r.Match.Tools, t.Name) || slices.Contains(r.Match.Builtins, t.Builtin)
+		if means && t.risk() == v1alpha1.RiskR3 {
 			c.report(Problem{
 				Path: path + ".match", Message: fmt.Sprintf("the rule does not allow %s: its risk is R3", t.Name),
 				Suggestion: "list R3 in match.risks if it should", Warning: true,

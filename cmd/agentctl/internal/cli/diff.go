@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -138,11 +137,13 @@ func (o *diffOptions) runDiff(ctx context.Context, words []string) error {
 // change is that of one run. What is known of one that is not completely known comes
 // with an error.
 func (o *diffOptions) change(ctx context.Context, word string) (display.Change, error) {
-	run, call, _ := strings.Cut(strings.TrimPrefix(word, "run/"), "/")
-	if call != "" {
-		word = run
+	ref, err := parseCall(word)
+	if err != nil {
+		return display.Change{}, err
 	}
-	src, err := o.locateWord(ctx, word)
+	call := ref.call
+	ref.call = ""
+	src, err := o.locate(ctx, ref)
 	if err != nil {
 		return display.Change{}, err
 	}
