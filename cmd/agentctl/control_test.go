@@ -39,7 +39,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("full disk", func(t *testing.T) { fullDisk(t, filepath.Join(libexec, "agentd")) })
 	selfApproving(t, filepath.Join(libexec, "agentd"), state)
 	commands := storytest.Commands()
-	commands["killed"] = killed
+	commands["killed"], commands["serves"] = killed, serves
 	t.Run("stories", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir:                 "testdata/control",
@@ -129,6 +129,23 @@ func controlPID(state string) int {
 		return 0
 	}
 	return pid
+}
+
+// serves waits until a control plane has taken a folder: a command that comes before
+// starts another one.
+func serves(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serves FOLDER")
+	}
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); controlPID(args[0]) == 0; {
+		select {
+		case <-late:
+			ts.Fatalf("no control plane in %s after %s", args[0], patience)
+		case <-tick.C:
+		}
+	}
 }
 
 // awaitEnd waits for the end of a process that is nobody's child.
