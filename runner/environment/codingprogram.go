@@ -1,0 +1,168 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"agentctl.dev/agentctl/runner/coder"
+	"agentctl.dev/agentctl/runner/coder/endpoint"
+	"agentctl.dev/agentctl/runner/fstree"
+	"agentctl.dev/agentctl/runner/sandbox"
+	"agentctl.dev/agentctl/runner/sandbox/spec"
+	"agentctl.dev/agentctl/runner/tool"
+)
+
+// prompt is the task, with the files that it is about.
+func (c *coding) prompt() string {
+	if len(c.task.Paths) == 0 {
+		return c.task.Prompt
+	}
+	return c.task.Prompt + "\n\nThis is about these files and folders:\n- " + strings.Join(c.task.Paths, "\n- ")
+}
+
+// serve serves the model to the program: in its sandbox, where that is its only network, and
+// otherwise on this host.
+func (c *coding) serve(ctx context.Context, server *endpoint.Endpoint) (address string, stop func(), err error) {
+	h := c.t.env.host
+	if c.held != nil {
+		h.endpoints.Store(c.held.Group, server)
+		return spec.ProxyAddress, func() { h.endpoints.Delete(c.held.Group) }, nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = server.Serve(ctx, l) }) // a program whose server has gone fails by itself
+	return l.Addr().String(), sync.OnceFunc(func() { cancel(); wg.Wait() }), nil
+}
+
+// launch starts the program in a sandbox of its own.
+func (c *coding) launch(ctx context.Context, s coder.Start, stdout, stderr io.Writer) (coder.Program, error) {
+	for name, text := range s.Files {
+		file := filepath.Join(c.home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), fstree.Remove(file), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			return nil, err
+		}
+	}
+	return c.start(ctx, c.held, s, stdout, stderr)
+}
+
+func (c *coding) start(ctx context.Context, held *spec.Profile, s coder.Start, stdout, stderr io.Writer) (coder.Program, error) {
+	dir := c.dir
+	if held != nil && held.Access == spec.AccessNone {
+		dir = "/tmp"
+	} else if c.task.Path != "." {
+		dir = filepath.Join(c.dir, filepath.FromSlash(c.task.Path))
+	}
+	p, err := c.t.env.host.launcher.Start(ctx, sandbox.Spec{
+		Argv: append([]string{c.program}, s.Args...), Env: c.environ(held, s.Env), Dir: dir, Stdout: stdout, Stderr: stderr, Profile: held, Fresh: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &started{p}, nil
+}
+
+// environ is the whole environment of the program: what its driver sets wins over what the
+// Tool declares.
+func (c *coding) environ(held *spec.Profile, own []string) []string {
+	own = append(own, "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost")
+	name := func(kv string) string { n, _, _ := strings.Cut(kv, "="); return n }
+	env := slices.DeleteFunc(tool.HeldEnvironment(held, c.t.env.secrets.env[c.d.Name]), func(kv string) bool {
+		return slices.ContainsFunc(own, func(other string) bool { return name(other) == name(kv) })
+	})
+	return append(env, own...)
+}
+
+// started is a program that was started.
+type started struct{ *sandbox.Process }
+
+// Wait implements coder.Program.
+func (s *started) Wait() coder.Exit {
+	e := s.Process.Wait()
+	return coder.Exit{Code: e.Code, Signal: e.Signal}
+}
+
+// versionTime bounds how long a program takes to say its version.
+const versionTime = 60 * time.Second
+
+// version asks the program for its version, once for each file, and refuses another than is
+// declared: its command line and its events may be others.
+func (c *coding) version(ctx context.Context) (string, error) {
+	info, err := os.Stat(c.program)
+	if err != nil {
+		return "", err
+	}
+	key := fmt.Sprintf("%s %d %d", c.program, info.Size(), info.ModTime().UnixNano())
+	h := c.t.env.host
+	found, known := h.versions.Load(key)
+	version, _ := found.(string)
+	if !known {
+		if version, err = c.ask(ctx); err != nil {
+			return "", err
+		}
+		h.versions.Store(key, version)
+	}
+	if version != c.task.Program.Version {
+		return "", fmt.Errorf("%s is version %q, and %q is expected: %s installs the version that was tested, or write version in spec.source.builtin.coding.programs of the Tool",
+			c.program, version, c.task.Program.Version, c.driver.Install)
+	}
+	return version, nil
+}
+
+// ask runs the program with --version, in a sandbox that shows it nothing.
+func (c *coding) ask(ctx context.Context) (string, error) {
+	var held *spec.Profile
+	if c.held != nil {
+		seen := *c.held
+		seen.Workspace, seen.Access, seen.Network, seen.Group = "", spec.AccessNone, spec.NetworkNone, c.held.Group+"/version"
+		held = &seen
+	}
+	var out, errs beginning
+	p, err := c.start(ctx, held, coder.Start{Args: []string{"--version"}, Env: []string{"HOME=" + c.seen}}, &out, &errs)
+	if err != nil {
+		return "", err
+	}
+	late := time.NewTimer(versionTime)
+	defer late.Stop()
+	select {
+	case <-p.Done():
+	case <-late.C:
+		p.Kill(0)
+		return "", fmt.Errorf("%s --version has not ended within %s", c.program, versionTime)
+	case <-ctx.Done():
+		p.Kill(0)
+		return "", context.Cause(ctx)
+	}
+	if e := p.Wait(); e != (coder.Exit{}) {
+		return "", fmt.Errorf("%s --version ended with %s: %s", c.program, e, coder.Tail(strings.TrimSpace(errs.String())))
+	}
+	version := c.driver.Version(out.String())
+	if version == "" {
+		return "", fmt.Errorf("%s --version does not name a version of %s: %q", c.program, c.driver.Name, coder.Clip(out.String(), 80))
+	}
+	return version, nil
+}
+
+// beginning keeps the first bytes of what a program prints.
+type beginning struct{ kept []byte }
+
+// Write implements io.Writer.
+func (b *beginning) Write(p []byte) (int, error) {
+	const most = 64 << 10
+	b.kept = append(b.kept, p[:min(len(p), most-len(b.kept))]...)
+	return len(p), nil
+}
+
+func (b *beginning) String() string { return string(b.kept) }
