@@ -37,19 +37,19 @@ type RevertOptions struct {
 
 // Reverted is a run that was taken back.
 type Reverted struct {
-	Run string `json:"run"`
+	Run string
 	// To is the first message that is taken back, Undo says that this was undone.
-	To   string `json:"to"`
-	Undo bool   `json:"undo"`
+	To   string
+	Undo bool
 	// Messages is how many messages are taken back, or are there again.
-	Messages int `json:"messages"`
+	Messages int
 	// Dir is the folder with the files, Files are those that were changed there.
-	Dir   string             `json:"dir"`
-	Files []event.FileChange `json:"files"`
+	Dir   string
+	Files []event.FileChange
 	// Left are files that others have added: they stay.
-	Left []string `json:"left"`
+	Left []string
 	// Effects are what the run did outside, after that message. It stays done.
-	Effects []moment.Effect `json:"effects"`
+	Effects []moment.Effect
 }
 
 // Revert takes a run that has ended back to a message: the conversation, and the files, all
@@ -230,7 +230,7 @@ func list(paths []workspace.Path) string {
 
 // make changes the files, and records that the run was taken back.
 func (r *reverting) make(ctx context.Context, change *workspace.Change) (*Reverted, error) {
-	out := &Reverted{Run: r.found.ID, To: r.to, Undo: r.o.Undo, Messages: r.messages, Dir: r.run.Started.Workspace.Dir, Files: []event.FileChange{}, Left: append([]string{}, r.left...), Effects: []moment.Effect{}}
+	out := &Reverted{Run: r.found.ID, To: r.to, Undo: r.o.Undo, Messages: r.messages, Dir: r.run.Started.Workspace.Dir, Left: r.left}
 	if change != nil && !change.Empty() {
 		if info, err := os.Stat(out.Dir); err != nil || !info.IsDir() {
 			return nil, r.refused("its files were removed, as spec.workspace.retain says").WithHint("agentctl run starts another run")
@@ -261,7 +261,7 @@ func (r *reverting) make(ctx context.Context, change *workspace.Change) (*Revert
 		out.Messages = len(visible(r.run)) - was
 	}
 	w := r.run.Started.Workspace
-	out.Effects = append(out.Effects, moment.Effects(r.events, nil, w.Strategy == string(v1alpha1.StrategyInPlace))...)
+	out.Effects = moment.Effects(r.events, nil, w.Strategy == string(v1alpha1.StrategyInPlace))
 	return out, nil
 }
 

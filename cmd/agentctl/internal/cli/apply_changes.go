@@ -66,13 +66,9 @@ func (o *applyChangesOptions) runApplyChanges(ctx context.Context, ref string) e
 	if err != nil {
 		return err
 	}
-	stdout, stderr := o.app.stdout(), o.app.stderr()
+	stdout := o.app.stdout()
 	// A signal must not come between two files.
-	ctx, signals := watch(ctx, func(n int) {
-		if n == 1 {
-			display.Notice(stderr, stopping)
-		}
-	})
+	ctx, signals := watch(ctx, stopNotice(o.app.stderr()))
 	defer signals.stop()
 	if o.publish {
 		return o.runPublish(ctx, src, id)

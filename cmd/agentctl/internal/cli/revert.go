@@ -63,13 +63,9 @@ func (o *revertOptions) runRevert(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	stdout, stderr := o.app.stdout(), o.app.stderr()
+	stdout := o.app.stdout()
 	// A signal must not come between two files.
-	ctx, signals := watch(ctx, func(n int) {
-		if n == 1 {
-			display.Notice(stderr, stopping)
-		}
-	})
+	ctx, signals := watch(ctx, stopNotice(o.app.stderr()))
 	defer signals.stop()
 	r, err := runs.Revert(ctx, runs.RevertOptions{Ref: id, State: src.state, To: o.to, Undo: o.undo, By: who(o.app.In)})
 	if err != nil {
@@ -77,7 +73,7 @@ func (o *revertOptions) runRevert(ctx context.Context, ref string) error {
 	}
 	out := display.Reverted{Run: r.Run, To: r.To, Undo: r.Undo, Messages: r.Messages, Dir: r.Dir, Files: r.Files, Left: r.Left}
 	for _, e := range r.Effects {
-		out.Effects = append(out.Effects, display.Effect{Kind: e.Kind, Call: e.Call, Text: e.Text})
+		out.Effects = append(out.Effects, display.Effect(e))
 	}
 	if o.output.value == display.FormatJSON {
 		return out.WriteJSON(stdout)

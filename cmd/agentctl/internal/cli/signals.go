@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 )
 
@@ -157,3 +158,12 @@ func (i interruptible) Read(b []byte) (int, error) {
 
 // stopping is the notice of a first signal.
 const stopping = "stopping (again to kill)"
+
+// stopNotice shows the notice of a first signal, and none of a second one.
+func stopNotice(s *display.Screen) func(n int) {
+	return func(n int) {
+		if n == 1 {
+			display.Notice(s, stopping)
+		}
+	}
+}

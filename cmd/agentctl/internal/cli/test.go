@@ -211,12 +211,7 @@ func (o *testOptions) lock() string { return cmp.Or(o.lockFile, runner.LockFile(
 
 // carryOut carries out the tests; a signal ends them.
 func (o *testOptions) carryOut(parent context.Context, state string, opts agenttest.Options) (*report.Report, error) {
-	notices := o.app.stderr()
-	ctx, signals := watch(parent, func(n int) {
-		if n == 1 {
-			display.Notice(notices, stopping)
-		}
-	})
+	ctx, signals := watch(parent, stopNotice(o.app.stderr()))
 	defer signals.stop()
 	found, err := o.test(ctx, state, opts, signals.kill)
 	signals.stop()
