@@ -134,6 +134,14 @@ func next(tb testing.TB, t *Terminal) Line {
 	return l
 }
 
+// wants expects the text of the next line.
+func wants(tb testing.TB, t *Terminal, text string) {
+	tb.Helper()
+	if got := next(tb, t); got.Text != text {
+		tb.Errorf("got %q, want %q", got.Text, text)
+	}
+}
+
 func TestWhatAPersonTypesIsALine(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason, typed, want string
@@ -183,13 +191,9 @@ func TestEarlierLinesComeBack(t *testing.T) {
 	p := sit(t, 80, 24)
 	term := p.opens(Options{History: []string{"first", "second\nline"}})
 	p.types("draft\x1b[A\x1b[A\x1b[A\r") // the second has two lines
-	if got := next(t, term); got.Text != "first" {
-		t.Errorf("got %q", got.Text)
-	}
+	wants(t, term, "first")
 	p.types("draft\x1b[A\x1b[B!\r")
-	if got := next(t, term); got.Text != "draft!" {
-		t.Errorf("got %q", got.Text)
-	}
+	wants(t, term, "draft!")
 }
 
 func TestTabCompletes(t *testing.T) {
@@ -209,13 +213,9 @@ func TestTabCompletes(t *testing.T) {
 	p.types("\t")
 	p.sees("src/main.go  src/made.go")
 	p.types("d\t!\r")
-	if got := next(t, term); got.Text != "see @src/made.go !" {
-		t.Errorf("got %q", got.Text)
-	}
+	wants(t, term, "see @src/made.go !")
 	p.types("@\xe6\x97\xa5\t\r")
-	if got := next(t, term); got.Text != "@日" {
-		t.Errorf("got %q", got.Text)
-	}
+	wants(t, term, "@日")
 }
 
 // Output comes above what is being written, which stays.
@@ -229,9 +229,7 @@ func TestOutputComesAboveThePrompt(t *testing.T) {
 	_, _ = io.WriteString(term, "\r\x1b[Kanother\n")
 	p.sees("another\r\n> half")
 	p.types(" line\r")
-	if got := next(t, term); got.Text != "half line" {
-		t.Errorf("got %q", got.Text)
-	}
+	wants(t, term, "half line")
 }
 
 func TestAnAnswerIsWhatIsTypedAfterTheQuestion(t *testing.T) {
@@ -256,9 +254,7 @@ func TestAnAnswerIsWhatIsTypedAfterTheQuestion(t *testing.T) {
 	_, _ = io.WriteString(a, "\napproved by another\n")
 	p.sees("\r\n> ")
 	p.types("a prompt\r")
-	if got := next(t, term); got.Text != "a prompt" {
-		t.Errorf("got %q", got.Text)
-	}
+	wants(t, term, "a prompt")
 	a.Close()
 	if _, err := a.Read(b); !errors.Is(err, io.EOF) {
 		t.Errorf("a closed one gives %v", err)
@@ -269,9 +265,7 @@ func TestTheEndOfTheInput(t *testing.T) {
 	p := sit(t, 80, 24)
 	term := p.opens(Options{})
 	p.types("last\r\x04")
-	if got := next(t, term); got.Text != "last" {
-		t.Errorf("got %q", got.Text)
-	}
+	wants(t, term, "last")
 	if _, err := term.Next(t.Context()); !errors.Is(err, io.EOF) {
 		t.Errorf("the end is %v", err)
 	}
