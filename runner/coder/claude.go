@@ -1,6 +1,7 @@
 package coder
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -43,7 +44,7 @@ func startClaude(t Task) Start {
 }
 
 // claudeEvents reads lines {type, ...}.
-type claudeEvents struct{ said Said }
+type claudeEvents struct{ events }
 
 // Line implements Reader.
 func (r *claudeEvents) Line(line []byte) string {
@@ -68,9 +69,7 @@ func (r *claudeEvents) Line(line []byte) string {
 	}
 	s := &r.said
 	s.Began = true
-	if e.SessionID != "" {
-		s.Session = e.SessionID
-	}
+	s.Session = cmp.Or(e.SessionID, s.Session)
 	var did []string
 	switch e.Type {
 	case "assistant":
@@ -86,10 +85,7 @@ func (r *claudeEvents) Line(line []byte) string {
 			s.Steps = e.Turns
 		}
 		if !s.Done {
-			s.Text = ""
-			if s.Error = e.Result; s.Error == "" {
-				s.Error = e.Subtype
-			}
+			s.Text, s.Error = "", cmp.Or(e.Result, e.Subtype)
 		}
 	}
 	return strings.Join(did, "; ")
@@ -98,17 +94,13 @@ func (r *claudeEvents) Line(line []byte) string {
 // used takes a tool call of its model.
 func (r *claudeEvents) used(tool string, input map[string]any) string {
 	s := &r.said
-	text := func(name string) string { v, _ := input[name].(string); return v }
-	what := text("file_path")
+	what := argument(input, "file_path")
 	switch tool {
 	case "Bash":
-		what = text("command")
+		what = argument(input, "command")
 		s.Commands = Claim(s.Commands, what)
 	case "Edit", "Write":
 		s.Edits = Claim(s.Edits, what)
 	}
-	return strings.TrimSpace(strings.ToLower(tool) + " " + Clip(what, 120))
+	return toolProgress(strings.ToLower(tool), what)
 }
-
-// Said implements Reader.
-func (r *claudeEvents) Said() Said { return r.said }

@@ -71,7 +71,7 @@ stream_max_retries = 1
 }
 
 // codexEvents reads lines {type, ...}.
-type codexEvents struct{ said Said }
+type codexEvents struct{ events }
 
 // Line implements Reader.
 func (r *codexEvents) Line(line []byte) string {
@@ -131,6 +131,3 @@ func (r *codexEvents) Line(line []byte) string {
 	}
 	return ""
 }
-
-// Said implements Reader.
-func (r *codexEvents) Said() Said { return r.said }

@@ -3,6 +3,7 @@ package coder
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -22,3 +23,18 @@ func DriverOf(name string) (Driver, bool) {
 	}
 	return drivers()[i], true
 }
+
+// events is the part of a Reader that all programs share.
+type events struct{ said Said }
+
+// Said implements Reader.
+func (e *events) Said() Said { return e.said }
+
+// argument is a string among the arguments of a tool call; "" where there is none.
+func argument(args map[string]any, name string) string {
+	text, _ := args[name].(string)
+	return text
+}
+
+// toolProgress shows people a tool call.
+func toolProgress(tool, about string) string { return strings.TrimSpace(tool + " " + Clip(about, 120)) }

@@ -1,6 +1,7 @@
 package coder
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -65,7 +66,7 @@ func configOpencode(t Task) string {
 
 // opencodeEvents reads lines {type, timestamp, sessionID, part}.
 type opencodeEvents struct {
-	said Said
+	events
 	// text is the newest text of the step.
 	text string
 }
@@ -99,9 +100,7 @@ func (r *opencodeEvents) Line(line []byte) string {
 	}
 	s := &r.said
 	s.Began = true
-	if e.SessionID != "" {
-		s.Session = e.SessionID
-	}
+	s.Session = cmp.Or(e.SessionID, s.Session)
 	switch e.Type {
 	case "step_start":
 		s.Steps++
@@ -129,14 +128,13 @@ func (r *opencodeEvents) Line(line []byte) string {
 // used takes a tool call of its model.
 func (r *opencodeEvents) used(tool, title, failed string, input map[string]any) string {
 	s := &r.said
-	text := func(name string) string { v, _ := input[name].(string); return v }
 	what := title
 	switch tool {
 	case "bash":
-		what = text("command")
+		what = argument(input, "command")
 		s.Commands = Claim(s.Commands, what)
 	case "edit", "write":
-		what = text("filePath")
+		what = argument(input, "filePath")
 		s.Edits = Claim(s.Edits, what)
 	}
 	if strings.Contains(failed, "rejected permission") || strings.Contains(failed, "prevents you from using") {
@@ -145,8 +143,5 @@ func (r *opencodeEvents) used(tool, title, failed string, input map[string]any) 
 	if failed != "" {
 		what += " (failed)"
 	}
-	return strings.TrimSpace(tool + " " + Clip(what, 120))
+	return toolProgress(tool, what)
 }
-
-// Said implements Reader.
-func (r *opencodeEvents) Said() Said { return r.said }
