@@ -23,14 +23,12 @@ import (
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/image/artifact"
-	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/lock"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
-	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/telemetry"
 	"agentctl.dev/agentctl/runner/tool/source/sources"
@@ -426,24 +424,6 @@ var registries = sync.OnceValue(func() plan.Registries {
 
 // Commands are the names of the commands in folders of manifests.
 func Commands(paths []string) []string { return plan.Commands(paths) }
-
-// PathsOf are the paths that the manifests of the newest turn of a run were read from; none
-// where they are not known.
-func PathsOf(state, run string) []string {
-	found, err := journal.FindRun(state, run)
-	if err != nil {
-		return nil
-	}
-	v := &view.Run{}
-	if err := runs.Fold(context.Background(), found, v); err != nil {
-		return nil
-	}
-	record, err := plan.ReadRecord(found.Dir, v)
-	if err != nil {
-		return nil
-	}
-	return record.Paths
-}
 
 // Tests returns what executes the cases of tests, for agenttest.Run. The options hold for
 // every run: Manifests, which ReadManifests has read, and Keys, Version, Kill, Locked,

@@ -177,18 +177,37 @@ func goOn(ctx context.Context, o *RunOptions, rec *recording) (*Outcome, error) 
 		return nil, reason.Usagef("run %s cannot go on: its files were removed at its end, as spec.workspace.retain says", found.ID).
 			WithHint("agentctl apply-changes run/" + found.ID + " applies its change: then it goes on with the files of its source")
 	}
+	return o.executeTurn(ctx, found, p, earlier, files, turnKind{fresh: fresh}, rec)
+}
+
+// turnKind is how a turn begins: with the files of the source as they are, or in the middle
+// of the turn that a run was forked in.
+type turnKind struct{ fresh, forked bool }
+
+// executeTurn adds a turn to a run that no process executes, and executes it.
+func (o *RunOptions) executeTurn(ctx context.Context, found journal.Found, p *plan.Plan, earlier *plan.Earlier, files workspace.Spec, kind turnKind, rec *recording) (*Outcome, error) {
 	r := &run{opts: o, host: environment.NewHost(o.host()), folder: &folder{id: found.ID, dir: found.Dir}, newID: execution.NewIDs(time.Now), tree: &tree{}, redactor: &atomic.Pointer[secret.Redactor]{}}
 	r.policies = policyNames(p.Policies)
 	j, _, err := trail.Open(ctx, r.journaling())
 	if err != nil {
 		return nil, errors.Join(held(err), r.host.Close())
 	}
-	r.exec = execution.New(j, found.ID, found.Dir, r.newID, r.watch(seen))
-	if err := r.addTurn(ctx, found, p, earlier, files, fresh, false); err != nil {
+	r.exec = execution.New(j, found.ID, found.Dir, r.newID, r.watch(earlier.Run))
+	if err := r.addTurn(ctx, found, p, earlier, files, kind); err != nil {
 		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
 	}
 	r.recording = rec
 	return r.execute(ctx)
+}
+
+// readTurns reads what a run has done so far, and what its newest turn has declared.
+func readTurns(ctx context.Context, found journal.Found) (*plan.Earlier, error) {
+	seen := &view.Run{}
+	if err := runs.Fold(ctx, found, seen); err != nil {
+		return nil, err
+	}
+	record, err := plan.ReadRecord(found.Dir, seen)
+	return &plan.Earlier{Run: seen, Record: record}, err
 }
 
 // answerable refuses a run that cannot go on with another turn.
@@ -257,7 +276,7 @@ func (o *RunOptions) turn(ctx context.Context, e *plan.Earlier) (*plan.Plan, err
 
 // addTurn durably records that the run goes on, before anything else happens. No other process
 // writes its journal.
-func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e *plan.Earlier, files workspace.Spec, fresh, forked bool) error {
+func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e *plan.Earlier, files workspace.Spec, kind turnKind) error {
 	if err := runs.Fold(ctx, found, r.exec.View, r.exec.Recorder.Run()); err != nil {
 		return err
 	}
@@ -279,10 +298,10 @@ func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e 
 	turn := &event.Turn{
 		Number: len(e.Run.Turns) + 1, Agent: d.Agent, Model: d.Model, Prompt: d.Prompt, Files: d.Files, Expansions: d.Expansions, Inputs: d.Inputs, Origin: d.Origin, InputOrigins: d.InputOrigins,
 		Plan: d.Plan, Mode: d.Mode, Tools: d.Tools, ToolIsolation: d.ToolIsolation, User: d.User, RepositoryPolicies: d.RepositoryPolicies, Limits: d.Limits,
-		Changed: changes.Texts, Forgets: changes.Rules, Fresh: fresh,
+		Changed: changes.Texts, Forgets: changes.Rules, Fresh: kind.fresh,
 	}
 	resumed := event.RunResumed{Isolation: d.Isolation, OuterIsolation: d.OuterIsolation, Version: d.Version, Prices: d.Prices, Turn: turn}
-	if forked { // in the turn that it is in
+	if kind.forked { // in the turn that it is in
 		turn.Number--
 		resumed.Turn, resumed.Fork = nil, turn
 	}
@@ -310,21 +329,7 @@ type ForkOptions struct {
 }
 
 // OutsideError reports that a run that is forked has done something outside.
-type OutsideError struct {
-	Run     string
-	Effects []moment.Effect
-}
-
-func (e *OutsideError) Error() string {
-	text := fmt.Sprintf("run %s cannot be forked there: before that it has had effects outside, which stay:", e.Run)
-	for i, effect := range e.Effects {
-		if i == 20 {
-			return text + fmt.Sprintf("\n  and %d more", len(e.Effects)-i)
-		}
-		text += "\n  " + effect.Text
-	}
-	return text
-}
+type OutsideError = fork.OutsideError
 
 // Fork begins a run with everything that another one had said and done before a place, and
 // with its files as they were then. Nothing of that is executed again, and nobody is asked
@@ -357,28 +362,13 @@ func Fork(ctx context.Context, o ForkOptions) (*Outcome, error) {
 		return nil, err
 	}
 	if o.Begun != nil {
-		o.Begun(id, forkedText(found.ID, m, effects))
+		o.Begun(id, fork.Notice(found.ID, m, effects))
 	}
 	out, err := o.goOnForked(ctx, id, m)
 	if err != nil && out == nil { // nothing was begun: a fork of nothing is of no use
 		err = errors.Join(err, fstree.Remove(journal.Dir(state, id)))
 	}
 	return out, err
-}
-
-// forkedText says where a run comes from.
-func forkedText(from string, m *moment.Moment, effects []moment.Effect) string {
-	text := "forked from run/" + from
-	switch {
-	case m.Call != "":
-		text += " before call " + m.Call
-	case m.Message != "":
-		text += " before message " + m.Message
-	}
-	for _, e := range effects {
-		text += "; stays done: " + e.Text
-	}
-	return text
 }
 
 // forkable refuses what cannot be forked. It returns the effects outside before the place.
@@ -412,7 +402,7 @@ func (o *ForkOptions) forkable(found journal.Found, m *moment.Moment) ([]moment.
 	}
 	effects := moment.Effects(m.Events, declared, record.Strategy == v1alpha1.StrategyInPlace)
 	if len(effects) > 0 && !o.OutsideKept {
-		return nil, (&reason.UsageError{Err: &OutsideError{found.ID, effects}}).WithHint("if that is no harm: --outside-kept")
+		return nil, (&reason.UsageError{Err: &OutsideError{Run: found.ID, Effects: effects}}).WithHint("if that is no harm: --outside-kept")
 	}
 	return effects, nil
 }
@@ -479,33 +469,19 @@ func (o *ForkOptions) goOnForked(ctx context.Context, id string, m *moment.Momen
 		})
 	}
 	found := journal.Found{ID: id, Dir: journal.Dir(o.State, id)}
-	seen := &view.Run{}
-	if err := runs.Fold(ctx, found, seen); err != nil {
-		return nil, err
-	}
-	record, err := plan.ReadRecord(found.Dir, seen)
+	earlier, err := readTurns(ctx, found)
 	if err != nil {
 		return nil, err
 	}
-	earlier, ro := &plan.Earlier{Run: seen, Record: record}, o.RunOptions
-	ro.Prompt, ro.Verbatim, ro.ID = seen.Started.Prompt, true, ""
+	ro := o.RunOptions
+	ro.Prompt, ro.Verbatim, ro.ID = earlier.Run.Started.Prompt, true, ""
 	p, err := ro.turn(ctx, earlier)
 	if err != nil {
 		return nil, err
 	}
 	files := p.Workspace
 	files.Dir = environment.FilesDir(found.Dir, found.ID, files.Source, files.Cloned)
-	r := &run{opts: &ro, host: environment.NewHost(ro.host()), folder: &folder{id: id, dir: found.Dir}, newID: execution.NewIDs(time.Now), tree: &tree{}, redactor: &atomic.Pointer[secret.Redactor]{}}
-	r.policies = policyNames(p.Policies)
-	j, _, err := trail.Open(ctx, r.journaling())
-	if err != nil {
-		return nil, errors.Join(held(err), r.host.Close())
-	}
-	r.exec = execution.New(j, found.ID, found.Dir, r.newID, r.watch(seen))
-	if err := r.addTurn(ctx, found, p, earlier, files, false, true); err != nil {
-		return nil, errors.Join(err, r.exec.Abandon(ctx, o.Kill), r.host.Close())
-	}
-	return r.execute(ctx)
+	return ro.executeTurn(ctx, found, p, earlier, files, turnKind{forked: true}, nil)
 }
 
 // ended is the outcome of a run that had ended before.
@@ -636,4 +612,18 @@ func damagedEnd(d *journal.CorruptError) string {
 		return fmt.Sprintf("%s; what the %d missing events recorded is lost: a call that they hold may have run, and may run again", text, d.Missing)
 	}
 	return text + "; the run continues from what is left"
+}
+
+// PathsOf are the paths that the manifests of the newest turn of a run were read from; none
+// where they are not known.
+func PathsOf(state, run string) []string {
+	found, err := journal.FindRun(state, run)
+	if err != nil {
+		return nil
+	}
+	earlier, err := readTurns(context.Background(), found)
+	if err != nil {
+		return nil
+	}
+	return earlier.Record.Paths
 }

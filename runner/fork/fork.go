@@ -18,7 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// Options name the run and the place. All are required but Redact.
+// Options name the run and the place. All are required.
 type Options struct {
 	// From is the run that is forked, At the place in it.
 	From journal.Found
@@ -29,8 +29,6 @@ type Options struct {
 	Files workspace.Spec
 	// Begin is the first event, with the workspace of the new run.
 	Begin event.RunStarted
-	// Redact is that of the journal.
-	Redact func([]byte) []byte
 }
 
 // Make makes the folder of the new run: its journal up to the place, the blobs, and the
@@ -47,7 +45,7 @@ func Make(ctx context.Context, o Options) (err error) {
 	if err := journal.ShareBlobs(o.From.Dir, o.Dir); err != nil {
 		return err
 	}
-	j, err := trail.Create(ctx, journal.Options{Dir: o.Dir, Run: o.ID, Redact: o.Redact})
+	j, err := trail.Create(ctx, journal.Options{Dir: o.Dir, Run: o.ID})
 	if err != nil {
 		return err
 	}
