@@ -11,7 +11,7 @@ import (
 //
 //go:embed ci-failure-explainer dependency-bumper docs-drift duplicate-finder flaky-test-triage incident-triage
 //go:embed issue-labeller pr-reviewer release-notes research terraform-plan-review
-//go:embed demo-caught demo-lied
+//go:embed demo-caught demo-fork demo-lied
 var files embed.FS
 
 // Demo is the folder of a demo.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/audit/trail"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/export"
 	"agentctl.dev/agentctl/runner/fork"
 	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/inbox"
@@ -321,6 +323,9 @@ type ForkOptions struct {
 	// Ref is the run as Resume takes it, At the place as moment.Find takes it: the new run
 	// begins before that message or call; "" is its end.
 	Ref, At string
+	// Export is where the run is, in place of State and Ref. Its change is then for the folder
+	// Workspace; default the current one.
+	Export *export.Opened
 	// OutsideKept accepts that what the run did outside before the place stays done.
 	OutsideKept bool
 	// Begun is called with the id of the new run and a sentence for people when it is there
@@ -342,7 +347,11 @@ func Fork(ctx context.Context, o ForkOptions) (*Outcome, error) {
 		return nil, err
 	}
 	o.State = state
-	found, err := journal.FindRun(state, o.Ref)
+	from, ref := state, o.Ref
+	if o.Export != nil {
+		from, ref = o.Export.State, o.Export.Run
+	}
+	found, err := journal.FindRun(from, ref)
 	if err != nil {
 		return nil, (&reason.UsageError{Err: err}).WithHint("agentctl get runs lists the runs")
 	}
@@ -361,6 +370,7 @@ func Fork(ctx context.Context, o ForkOptions) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Workspace = ""
 	if o.Begun != nil {
 		o.Begun(id, fork.Notice(found.ID, m, effects))
 	}
@@ -387,6 +397,10 @@ func (o *ForkOptions) forkable(found journal.Found, m *moment.Moment) ([]moment.
 	switch over := m.Before.Finished != nil && m.Before.Phase != view.Suspended; {
 	case record.Served:
 		return nil, refused("clients made its calls, and no model")
+	case o.Export == nil && o.Workspace != "":
+		return nil, refused("its change is for the folder that it began with").WithHint("--workspace is for a run that was exported")
+	case o.Export != nil && o.Export.Files == "" && m.Folder() != "":
+		return nil, refused("the export has no files").WithHint("export it with them: agentctl export run/" + found.ID)
 	case m.Files.Unknown != "":
 		return nil, refused("how its files were there is not known: %s", m.Files.Unknown).WithHint("choose the answer with the call: --at " + m.Message)
 	case over && o.Prompt == "" && o.Command == "" && m.Message == "":
@@ -416,6 +430,11 @@ func (o *ForkOptions) forked(ctx context.Context, found journal.Found, m *moment
 		return "", err
 	}
 	begin, w := m.Begin, m.Begin.Workspace
+	if o.Export != nil && w.Source != "" && w.Git == nil { // that of another machine
+		if w.Source, err = filepath.Abs(o.Workspace); err != nil {
+			return "", err
+		}
+	}
 	files := environment.CopyDir(dir, id, w.Source)
 	if w.Git != nil {
 		files = environment.CopyDir(dir, id, giturl.Name(w.Git.URL))
@@ -430,10 +449,14 @@ func (o *ForkOptions) forked(ctx context.Context, found journal.Found, m *moment
 	if m.Seq == 0 && o.Prompt != "" {
 		begin.Prompt, begin.Origin = o.Prompt, nil
 	}
-	err = fork.Make(ctx, fork.Options{
+	fo := fork.Options{
 		From: found, At: m, ID: id, Dir: dir, Begin: begin,
 		Files: workspace.Spec{Dir: files, Exclude: record.Exclude, SizeLimit: record.SizeLimit, Skip: []string{o.State}},
-	})
+	}
+	if o.Export != nil {
+		fo.Folder, fo.Without = o.Export.Files, o.Export.LeavesOut
+	}
+	err = fork.Make(ctx, fo)
 	if unkept, ok := errors.AsType[*workspace.UnkeptError](err); ok {
 		return "", reason.Usagef("run %s cannot be forked there: %w", found.ID, unkept).WithHint("name a later place with --at: agentctl events run/" + found.ID)
 	}

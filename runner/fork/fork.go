@@ -2,6 +2,7 @@
 package fork
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ import (
 	"agentctl.dev/agentctl/runner/workspace"
 )
 
-// Options name the run and the place. All are required.
+// Options name the run and the place. All but Folder and Without are required.
 type Options struct {
 	// From is the run that is forked, At the place in it.
 	From journal.Found
@@ -27,6 +28,10 @@ type Options struct {
 	ID, Dir string
 	// Files is where the files of the new run are made, with what is left out of them.
 	Files workspace.Spec
+	// Folder is where the files of the run are, where they are not at their place; with Without
+	// the files for which it is true are not there, and left out. Both are of an export.
+	Folder  string
+	Without func(path string) bool
 	// Begin is the first event, with the workspace of the new run.
 	Begin event.RunStarted
 }
@@ -150,12 +155,14 @@ func (f *forking) files(ctx context.Context) (*workspace.Snapshot, error) {
 		if state, err = workspace.ReadState(f.journal, f.At.Files.State); err != nil {
 			return nil, err
 		}
+		if f.Without != nil {
+			less := state.Without(f.Without)
+			f.fresh = f.fresh || less.Files < state.Files
+			state = less
+		}
 	}
-	spec, w := f.Files, f.At.Run.Started.Workspace
-	spec.Blobs, spec.From = f.journal, w.Dir
-	if info, err := os.Lstat(w.Dir); state == nil && w.Source != "" || err != nil || !info.IsDir() {
-		spec.From = w.Source // the copy was removed, or is of no use
-	}
+	spec := f.Files
+	spec.Blobs, spec.From = f.journal, cmp.Or(f.Folder, f.At.Folder())
 	if spec.From == "" { // an empty workspace that was removed
 		if err := os.MkdirAll(filepath.Join(f.Dir, "empty"), 0o700); err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"agentctl.dev/agentctl/api/audit"
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -209,4 +210,41 @@ func noRuns(stateDir, ref string) error {
 // nearest returns the three ids that differ least from name.
 func nearest(ids []string, name string) []string {
 	return reason.Sorted(name, ids)[:min(len(ids), 3)]
+}
+
+// Files are the files that the journal of a run consists of, as paths below its folder: the
+// events, their end, the audit log, and the blobs.
+func Files(dir string) ([]string, error) {
+	names, err := dayFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{anchorFile, audit.FileName} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, blobFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the blobs: %w", err)
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), blobTemp) {
+			names = append(names, blobFolder+"/"+e.Name())
+		}
+	}
+	return names, nil
+}
+
+// OfRun reports whether a path is one that Files may return, below the folder of a run.
+func OfRun(path, dir string) bool {
+	name, below := strings.CutPrefix(path, dir+"/")
+	id, blob := strings.CutPrefix(name, blobFolder+"/")
+	switch {
+	case !below:
+		return false
+	case blob:
+		return len(id) == 64 && strings.Trim(id, "0123456789abcdef") == ""
+	}
+	return isDayFile(name) || name == anchorFile || name == audit.FileName
 }

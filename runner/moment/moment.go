@@ -4,6 +4,7 @@ package moment
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,16 @@ type Moment struct {
 	Hash string
 	// Files is the state of the files; see Files.
 	Files Files
+}
+
+// Folder is where the files of the run are: its copy, or else the folder that it was made
+// of. "" is a run without files.
+func (m *Moment) Folder() string {
+	w := m.Run.Started.Workspace
+	if info, err := os.Lstat(w.Dir); m.Files.State == "" && w.Source != "" || err != nil || !info.IsDir() {
+		return w.Source // the copy was removed, or is of no use
+	}
+	return w.Dir
 }
 
 // Files is the state of the files at a moment.

@@ -27,7 +27,7 @@ func (w Workspace) resolveBelow(raw, dir, op string) Path {
 		return p
 	}
 	p.Clean, p.Real = path.Join(p.Clean, shell.Unknown), path.Join(p.Real, shell.Unknown)
-	p.Secret = p.Secret || isSecret(p.Clean) || isSecret(p.Real)
+	p.Secret = p.Secret || IsSecret(p.Clean) || IsSecret(p.Real)
 	return p
 }
 

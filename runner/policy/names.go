@@ -183,7 +183,7 @@ func (e *Engine) unlinked(name, op string) []Path {
 	}
 	root := filepath.Clean(e.context.Workspace.Root)
 	p := Path{Raw: name, Op: op, Clean: filepath.Join(root, name), Real: filepath.Join(realPath(root), name), InWorkspace: true}
-	p.Secret = isSecret(name) || isSecret(p.Real)
+	p.Secret = IsSecret(name) || IsSecret(p.Real)
 	others, links := e.otherNames(p)
 	p.Links = links
 	all := []Path{p}

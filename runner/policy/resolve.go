@@ -89,7 +89,7 @@ func exists(file string) bool {
 
 // resolve returns the file that a path leads to.
 func (w Workspace) resolve(raw, op string) Path {
-	p := Path{Raw: raw, Op: op, Secret: isSecret(raw)}
+	p := Path{Raw: raw, Op: op, Secret: IsSecret(raw)}
 	if raw == shell.Unknown || strings.ContainsRune(raw, 0) {
 		p.Clean, p.Real = shell.Unknown, shell.Unknown
 		return p
@@ -121,7 +121,7 @@ func (w Workspace) resolve(raw, op string) Path {
 	// parent of where the link leads.
 	realRoot := w.realRoot()
 	p.Real = w.realPath(full, realRoot)
-	p.Secret = p.Secret || isSecret(p.Real)
+	p.Secret = p.Secret || IsSecret(p.Real)
 	p.InWorkspace = inside(p.Clean, root) && (inside(p.Real, realRoot) || inside(p.Real, root))
 	if !p.InWorkspace && inside(p.Clean, realRoot) && inside(p.Real, realRoot) {
 		p.InWorkspace = true
@@ -199,7 +199,8 @@ var secretNames = []string{
 
 var secretFolders = []string{"/.ssh/", "/.aws/", "/.gnupg/", "/.kube/", "/.docker/", "/.config/gh/"}
 
-func isSecret(p string) bool {
+// IsSecret reports whether the name of a file says that it holds secrets, as path.secret in rules.
+func IsSecret(p string) bool {
 	base := path.Base(p)
 	if base == ".env.example" || base == ".env.sample" || base == ".env.template" || strings.HasSuffix(base, ".pub") {
 		return false

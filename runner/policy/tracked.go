@@ -87,7 +87,7 @@ func (t *tracked) listingOf(w Workspace, repo repository) (*listing, error) {
 
 // trackedPath is a name in git: no link leads anywhere from it.
 func trackedPath(name, root, realRoot string) Path {
-	p := Path{Raw: name, Clean: name, Real: name, Op: opRead, Secret: isSecret(name)}
+	p := Path{Raw: name, Clean: name, Real: name, Op: opRead, Secret: IsSecret(name)}
 	if rel, ok := strings.CutPrefix(name, realRoot+"/"); ok {
 		p.Raw, p.Clean, p.InWorkspace = rel, root+"/"+rel, true
 	}

@@ -16,8 +16,19 @@ type Demo struct {
 	Does string `json:"does"`
 	// ExitCode is that of its run.
 	ExitCode int `json:"exitCode"`
+	// Files are the manifests of the run, as names in the folder; none are all of them.
+	Files []string `json:"-"`
+	// Fork is what follows; nil is nothing.
+	Fork *DemoFork `json:"-"`
 	// Shown says what was to be seen, a line each.
 	Shown []string `json:"shown"`
+}
+
+// DemoFork is a fork of the run of a demo, out of an export of it.
+type DemoFork struct {
+	// At is the place, Files are the manifests from there on.
+	At    string
+	Files []string
 }
 
 // Demos lists them in the order in which they are shown.
@@ -37,6 +48,16 @@ func Demos() []Demo {
 			Shown: []string{
 				`The agent's evidence is calls.passed('make', 'test'): its word is none.`,
 				`The exit status of "make test || true" is not that of "make test", and the run is not green: exit code 6.`,
+			},
+		},
+		{
+			Name: "fork", Does: "a run that failed in CI goes on elsewhere, one call earlier", ExitCode: reason.ExitOutput,
+			Files: []string{"agent.yaml", "ci.yaml"}, Fork: &DemoFork{At: "call_4_1", Files: []string{"agent.yaml", "desk.yaml"}},
+			Shown: []string{
+				`The policy of the pipeline refused the edit of CHANGES, so the run failed: exit code 6.`,
+				`Its export is one file, from which another machine begins a run before that call, with the files as they were.`,
+				`The call was judged again, by desk.yaml, and allowed. What came before was taken from the journal.`,
+				`"make test" was executed once: tests.log, which it appends to, has one line.`,
 			},
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/audit"
+	"agentctl.dev/agentctl/runner/export"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -42,7 +43,7 @@ func namesRun(word string) bool {
 		}
 	}
 	_, err := os.Lstat(word)
-	return word == runs.Latest || err != nil && !slash
+	return word == runs.Latest || export.Is(word) || err != nil && !slash
 }
 
 // audited are the folders of the runs that a word names: of a run, or of a path. The source is
@@ -58,7 +59,7 @@ func (t *target) audited(ctx context.Context, word, verb string) ([]string, *sou
 		}
 		return found.Dirs, nil, nil
 	}
-	src, err := t.locateWord(ctx, word)
+	src, err := t.openWord(ctx, word)
 	if err != nil {
 		if state, other := statedir.Find(t.app.state); other == nil {
 			if dir, other := audit.FindRun(state, word); other == nil { // one whose events are gone

@@ -101,7 +101,7 @@ call is judged by a policy, runs outside this program and is written to a journa
 		&cobra.Group{ID: groupManifest, Title: "Manifests:"},
 	)
 	root.AddCommand(
-		a.runCmd(), a.chatCmd(), a.attachCmd(), a.logsCmd(), a.eventsCmd(), a.sendCmd(), a.cancelCmd(), a.resumeCmd(), a.replayCmd(), a.getCmd(), a.approveCmd(), a.denyCmd(), a.diffCmd(), a.applyChangesCmd(), a.revertCmd(), a.forkCmd(), a.auditCmd(),
+		a.runCmd(), a.chatCmd(), a.attachCmd(), a.logsCmd(), a.eventsCmd(), a.sendCmd(), a.cancelCmd(), a.resumeCmd(), a.replayCmd(), a.getCmd(), a.approveCmd(), a.denyCmd(), a.diffCmd(), a.applyChangesCmd(), a.revertCmd(), a.forkCmd(), a.exportCmd(), a.auditCmd(),
 		a.applyCmd(), a.describeCmd(), a.editCmd(), a.deleteCmd(), a.waitCmd(), a.labelCmd(), a.annotateCmd(),
 		a.apiResourcesCmd(), a.configCmd(),
 		a.initCmd(), a.validateCmd(), a.lockCmd(), a.testCmd(), a.policyCmd(), a.authCmd(), a.modelsCmd(), a.pluginCmd(), a.mcpCmd(), a.imageCmd(), a.explainCmd(), a.schemaCmd(),

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/ci"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner/export"
+	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/templates"
 )
 
@@ -35,7 +39,8 @@ Exit code 0: the demo ended as it should, whatever the exit code of its run is. 
 host gives no sandbox; "agentctl doctor" says why.`,
 		Example: `  agentctl demo
   agentctl demo caught      # allowed commands do more than they say
-  agentctl demo lied        # "all tests pass", and they do not`,
+  agentctl demo lied        # "all tests pass", and they do not
+  agentctl demo fork        # a run that failed in CI goes on here`,
 		GroupID:           groupRun,
 		Args:              demoArgs,
 		ValidArgsFunction: completeDemos,
@@ -79,14 +84,10 @@ func (o *demoOptions) runDemo(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := display.DemoBegins(o.app.stdout(), demo.Name, demo.Does, dir); err != nil {
+	if err := display.DemoBegins(o.app.stdout(), demo.Name, demo.Does); err != nil {
 		return fmt.Errorf("write what the demo is about: %w", err)
 	}
-	run := &runOptions{
-		app: o.app, target: target{app: o.app}, output: newChoice(display.FormatText), ci: newChoice(string(ci.None)),
-		files: []string{dir}, approve: "never",
-	}
-	err = run.runRun(ctx, false, false)
+	err = o.execute(ctx, demo, dir)
 	code, ended := errors.AsType[exitError](err)
 	if err == nil && demo.ExitCode != reason.ExitOK {
 		err = fmt.Errorf("the demo %s ended with exit code 0, and should not: %s shows why", demo.Name, "agentctl describe run/@latest")
@@ -95,10 +96,56 @@ func (o *demoOptions) runDemo(ctx context.Context, args []string) error {
 		_ = os.RemoveAll(dir) // it has shown nothing
 		return err
 	}
+	if demo.Fork != nil {
+		if err := o.fork(ctx, demo.Fork, dir); err != nil {
+			return err
+		}
+	}
 	if err := display.DemoEnds(o.app.stdout(), demo.Shown, dir); err != nil {
 		return fmt.Errorf("write what the demo has shown: %w", err)
 	}
 	return nil
+}
+
+// execute executes the run of a demo.
+func (o *demoOptions) execute(ctx context.Context, demo *templates.Demo, dir string) error {
+	run := &runOptions{
+		app: o.app, target: target{app: o.app}, output: newChoice(display.FormatText), ci: newChoice(string(ci.None)),
+		files: within(dir, demo.Files), approve: "never",
+	}
+	if err := display.DemoCommand(o.app.stdout(), "run -f "+strings.Join(run.files, " -f ")+" --approve never"); err != nil {
+		return err
+	}
+	return run.runRun(ctx, false, false)
+}
+
+// fork exports the run of a demo, and forks it from there.
+func (o *demoOptions) fork(ctx context.Context, f *templates.DemoFork, dir string) error {
+	file := filepath.Join(dir, "failed"+export.Suffix)
+	if err := display.DemoCommand(o.app.stdout(), "export @latest "+file); err != nil {
+		return err
+	}
+	x := &exportOptions{target: target{app: o.app}, output: newChoice(display.FormatText)}
+	if err := x.runExport(ctx, []string{runs.Latest, file}); err != nil {
+		return err
+	}
+	fork := &forkOptions{target: target{app: o.app}, output: newChoice(display.FormatText), at: f.At, files: within(dir, f.Files), workspace: filepath.Join(dir, "repo"), approve: "never"}
+	if err := display.DemoCommand(o.app.stdout(), "fork "+file+" --at "+f.At+" -f "+strings.Join(fork.files, " -f ")+" --workspace "+fork.workspace+" --approve never"); err != nil {
+		return err
+	}
+	return fork.runFork(ctx, file, false, false)
+}
+
+// within are the files of a folder; none are the folder.
+func within(dir string, names []string) []string {
+	if len(names) == 0 {
+		return []string{dir}
+	}
+	files := make([]string, len(names))
+	for i, name := range names {
+		files[i] = filepath.Join(dir, name)
+	}
+	return files
 }
 
 func (o *demoOptions) list() error {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,16 +119,17 @@ func (o *describeOptions) describeRuns(ctx context.Context, words []string) erro
 				return err
 			}
 		}
-		src, err := o.locateWord(ctx, word)
+		src, err := o.openWord(ctx, word)
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		src.close()
 		if src.client != nil {
+			src.close()
 			err = o.describeObjects(ctx, []string{runWords[1], src.run.Name})
 		} else {
 			err = o.describeRun(ctx, src)
+			src.close()
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -142,7 +144,7 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 	if err != nil {
 		return err
 	}
-	d := &display.Description{Kind: v1alpha1.KindRun, Name: s.Name, Place: s.Journal, Created: s.StartTime, Now: time.Now()}
+	d := &display.Description{Kind: v1alpha1.KindRun, Name: s.Name, Place: cmp.Or(src.place.Export, s.Journal), Created: s.StartTime, Now: time.Now()}
 	if d.Status, err = plain(s, "name", "startTime", "agent", "model", "source", "journal"); err != nil {
 		return err
 	}

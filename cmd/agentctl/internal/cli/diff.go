@@ -143,7 +143,7 @@ func (o *diffOptions) change(ctx context.Context, word string) (display.Change, 
 	}
 	call := ref.call
 	ref.call = ""
-	src, err := o.locate(ctx, ref)
+	src, err := o.openRun(ctx, ref)
 	if err != nil {
 		return display.Change{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner"
 	"agentctl.dev/agentctl/runner/runs"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 type forkOptions struct {
@@ -19,6 +20,7 @@ type forkOptions struct {
 	at, agent, model string
 	prompt           string
 	policies         []string
+	workspace        string
 	outsideKept      bool
 	approve          string
 	timeout          time.Duration
@@ -30,7 +32,7 @@ type forkOptions struct {
 func (a *app) forkCmd() *cobra.Command {
 	o := &forkOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON, display.FormatJSONL)}
 	cmd := &cobra.Command{
-		Use:   "fork run/ID",
+		Use:   "fork run/ID|FILE",
 		Short: "Begin a run from a place in another one, with its files as they were",
 		Long: `Begin a new run from a place in another one: with everything that was said and done
 before it, taken from the journal, and with the files as they were then. Nothing of
@@ -46,14 +48,18 @@ to the model.
 
 What the run did outside before that place stays done: requests, messages, a change
 that was applied. It is listed, and the fork needs --outside-kept. What was approved
-for always is asked about again. A run that worked in place is forked into a copy.`,
+for always is asked about again. A run that worked in place is forked into a copy.
+
+FILE is one that "agentctl export" has written, also on another machine: the new run has
+the files that are in it, and its change is for the folder of --workspace.`,
 		Example: `  agentctl fork @latest --at call_3_1
   agentctl fork run/fixer-01k --at step/7 --model large
   agentctl fork @latest --at call_3_1 -f agents -f stricter.yaml
-  agentctl fork @latest --at turn/2 -p "Do it another way."`,
+  agentctl fork @latest --at turn/2 -p "Do it another way."
+  agentctl fork failure.tar.gz --at call_3_1 -f agents`,
 		GroupID:           groupRun,
 		Args:              oneArg("the run (run/ID or @latest)"),
-		ValidArgsFunction: a.completeAnyRun,
+		ValidArgsFunction: a.completeRunOrFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.runFork(cmd.Context(), args[0], cmd.Flags().Changed("prompt"), cmd.Flags().Changed("timeout"))
 		},
@@ -66,6 +72,8 @@ for always is asked about again. A run that worked in place is forked into a cop
 	f.StringVar(&o.model, "model", "", "`name` of the Model that goes on")
 	f.StringArrayVar(&o.policies, "policy", nil, "`name` of a Policy that narrows what follows; may be repeated")
 	f.StringVarP(&o.prompt, "prompt", "p", "", "next message to the model: a `text`, @FILE, or - for stdin")
+	f.StringVar(&o.workspace, "workspace", "", "of an export: the `folder` that the change is for (default the current one)")
+	_ = cmd.MarkFlagDirname("workspace") // fails only for a flag that is not there
 	f.BoolVar(&o.outsideKept, "outside-kept", false, "accept that what the run did outside before stays done")
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every new event")
 	approve(cmd, &o.approve)
@@ -82,7 +90,7 @@ func (o *forkOptions) runFork(ctx context.Context, word string, hasPrompt, hasTi
 	if hasTimeout && o.timeout <= 0 {
 		return usagef("--timeout must be longer than 0")
 	}
-	src, err := o.locateWord(ctx, word)
+	src, err := o.openWord(ctx, word)
 	if err != nil {
 		return err
 	}
@@ -101,8 +109,14 @@ func (o *forkOptions) runFork(ctx context.Context, word string, hasPrompt, hasTi
 			return err
 		}
 	}
-	fo := runner.ForkOptions{Ref: id, At: o.at, OutsideKept: o.outsideKept, RunOptions: runner.RunOptions{
-		Paths: o.files, Stdin: o.app.In, Agent: o.agent, Model: o.model, Policies: o.policies, Prompt: o.prompt, State: src.state, Approve: o.approve, Timeout: o.timeout,
+	state := src.state
+	if src.export != nil { // the new run is not in the export
+		if state, err = statedir.Find(o.app.state); err != nil {
+			return err
+		}
+	}
+	fo := runner.ForkOptions{Ref: id, Export: src.export, At: o.at, OutsideKept: o.outsideKept, RunOptions: runner.RunOptions{
+		Paths: o.files, Stdin: o.app.In, Agent: o.agent, Model: o.model, Policies: o.policies, Workspace: o.workspace, Prompt: o.prompt, State: state, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
 		Terminal: o.app.terminal(), Telemetry: o.app.openTelemetry(),
 	}}
@@ -111,7 +125,7 @@ func (o *forkOptions) runFork(ctx context.Context, word string, hasPrompt, hasTi
 		telemetry: fo.Telemetry, format: o.output.value, asks: fo.Terminal != nil, leave: leave,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			fo.Events, fo.Children, fo.Kill, fo.Leave = see.run, see.below, kill, leave
-			fo.Begun = func(id, text string) { begun(ctx, src.state, id, text, see.takeUp, see.notice) }
+			fo.Begun = func(id, text string) { begun(ctx, state, id, text, see.takeUp, see.notice) }
 			return runner.Fork(ctx, fo)
 		},
 	})

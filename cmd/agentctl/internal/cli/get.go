@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/export"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -97,6 +98,9 @@ func runWordsOf(args []string) (named []string, ok bool) {
 	if len(args) == 1 && args[0] == runs.Latest {
 		return []string{"run/" + args[0]}, true
 	}
+	if len(args) > 0 && !slices.ContainsFunc(args, func(arg string) bool { return !export.Is(arg) }) {
+		return args, true
+	}
 	for i, arg := range args {
 		kind, name, slash := strings.Cut(arg, "/")
 		if i == 0 || strings.Contains(args[0], "/") {
@@ -141,7 +145,7 @@ func (o *getOptions) runGetNamed(ctx context.Context, words []string) error {
 	var there []string
 	var failed []error
 	for _, word := range words {
-		src, err := o.locateWord(ctx, word)
+		src, err := o.openWord(ctx, word)
 		switch {
 		case absent(err) && o.missingOK:
 			continue
@@ -149,12 +153,13 @@ func (o *getOptions) runGetNamed(ctx context.Context, words []string) error {
 			failed = append(failed, err)
 			continue
 		}
-		src.close()
 		if src.client != nil {
+			src.close()
 			there = append(there, src.run.Name)
 			continue
 		}
 		s, err := runs.Get(ctx, src.state, src.id)
+		src.close()
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 func (a *app) handEvents(ctx context.Context, t *target, word string, w wish, see, below func(event.Event) error) (*client.RunEnd, *source, error) {
 	ctx, signals := watch(ctx, func(int) {})
 	defer signals.stop()
-	src, err := t.locateWord(ctx, word)
+	src, err := t.openWord(ctx, word)
 	if err != nil {
 		return nil, nil, letGo(ctx, err)
 	}

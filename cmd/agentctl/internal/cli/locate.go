@@ -12,6 +12,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/export"
 	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/statedir"
 )
@@ -31,6 +32,8 @@ type runRef struct {
 	approval bool
 	// call is the call behind the run; "" is none.
 	call string
+	// file is the export that holds the run; "" is none. Only target.openRun takes it.
+	file string
 }
 
 // parseRun reads NAME, run/NAME, run.agentctl.dev/NAME and approval.agentctl.dev/NAME.
@@ -45,6 +48,11 @@ func parseRun(word string) (runRef, error) {
 // parseCall reads what parseRun reads, and any of it with /CALL behind.
 func parseCall(word string) (runRef, error) {
 	r := runRef{word: word}
+	if file, call, ok := strings.Cut(word+"/", export.Suffix+"/"); ok {
+		r.file, r.call = file+export.Suffix, strings.TrimSuffix(call, "/")
+		r.name = r.file
+		return r, nil
+	}
 	kind, rest, slash := strings.Cut(word, "/")
 	if !slash {
 		r.name = word
@@ -78,6 +86,9 @@ func parseCall(word string) (runRef, error) {
 // Where several fit, the error lists them. No control plane is started, unless a
 // flag names it.
 func (t *target) locate(ctx context.Context, r runRef) (*source, error) {
+	if r.file != "" {
+		return nil, reason.Usagef("%s is the export of a run, which stays as it is", r.file).WithHint("agentctl fork " + r.file + " begins a run from it")
+	}
 	f := &finder{target: t}
 	s, err := f.find(ctx, r)
 	if f.client != nil && (s == nil || s.client == nil) {
@@ -93,6 +104,27 @@ func (t *target) locateWord(ctx context.Context, word string) (*source, error) {
 		return nil, err
 	}
 	return t.locate(ctx, r)
+}
+
+// openRun is locate for a verb that only reads: the run may be in an export, too.
+func (t *target) openRun(ctx context.Context, r runRef) (*source, error) {
+	if r.file == "" {
+		return t.locate(ctx, r)
+	}
+	x, err := export.Open(ctx, r.file)
+	if err != nil {
+		return nil, err
+	}
+	return &source{place: display.Place{Away: true, Export: r.file}, state: x.State, ref: x.Run, id: x.Run, export: x}, nil
+}
+
+// openWord is openRun for a word that names a run.
+func (t *target) openWord(ctx context.Context, word string) (*source, error) {
+	r, err := parseRun(word)
+	if err != nil {
+		return nil, err
+	}
+	return t.openRun(ctx, r)
 }
 
 // finder keeps the connection to the control plane while a run is looked for.

@@ -74,7 +74,7 @@ func (o *logsOptions) sources(ctx context.Context, words []string) (found []*sou
 		if slices.Contains(words[:i], word) {
 			continue
 		}
-		src, err := o.locateWord(ctx, word)
+		src, err := o.openWord(ctx, word)
 		if err != nil {
 			return found, err
 		}

@@ -47,7 +47,7 @@ func (o *policyExplainOptions) runPolicyExplain(ctx context.Context, ref string)
 	if err != nil {
 		return err
 	}
-	src, err := o.locate(ctx, r)
+	src, err := o.openRun(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (o *policyExplainOptions) runPolicyExplain(ctx context.Context, ref string)
 	if err != nil {
 		return err
 	}
-	x, err := runner.Explain(ctx, runner.ExplainOptions{State: o.app.state, Ref: "run/" + id + "/" + cmp.Or(r.call, src.call)})
+	x, err := runner.Explain(ctx, runner.ExplainOptions{State: src.state, Ref: "run/" + id + "/" + cmp.Or(r.call, src.call)})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
 	"agentctl.dev/agentctl/runner/client"
+	"agentctl.dev/agentctl/runner/export"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
@@ -28,6 +29,8 @@ type source struct {
 	seen client.Object
 	// call is the call of a word RUN/CALL.
 	call string
+	// export is set for a run that was exported; close removes it.
+	export *export.Opened
 }
 
 // wish selects events of a source, as client.EventsOptions do.
@@ -73,6 +76,9 @@ func (s *source) journal(id string) string {
 func (s *source) close() {
 	if s.client != nil {
 		s.client.Close()
+	}
+	if s.export != nil {
+		_ = s.export.Close() // in the folder for temporary files
 	}
 }
 

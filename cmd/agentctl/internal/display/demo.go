@@ -9,9 +9,10 @@ func Demos(s *Screen, demos [][]string) error {
 }
 
 // DemoBegins says what a demo is about, before its run.
-func DemoBegins(s *Screen, name, does, dir string) error {
-	return Text(s, "demo "+name+": "+does+"\n$ agentctl run -f "+Line(dir)+" --approve never\n")
-}
+func DemoBegins(s *Screen, name, does string) error { return Text(s, "demo "+name+": "+does+"\n") }
+
+// DemoCommand names the command that follows.
+func DemoCommand(s *Screen, command string) error { return Text(s, "$ agentctl "+Line(command)+"\n") }
 
 // DemoEnds says what there was to be seen.
 func DemoEnds(s *Screen, shown []string, dir string) error {

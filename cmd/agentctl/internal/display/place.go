@@ -11,6 +11,8 @@ type Place struct {
 	Home string
 	// Away says that the files of the run are on another machine.
 	Away bool
+	// Export is the file that holds the run; "" is none.
+	Export string
 }
 
 // flags are the flags that have to be repeated.
