@@ -167,7 +167,7 @@ func (r *run) changedBy(ctx context.Context, name string) (*workspace.Change, wo
 	if p := v.Started.Parent; p == nil || p.Run != r.folder.id {
 		return nil, nil, fmt.Errorf("run %s was not started by a call of this run", id)
 	}
-	blobs := runs.Stored(dir)
+	blobs := journal.Stored(dir)
 	change, err := workspace.ReadChange(blobs, v.Changes.Change)
 	return change, blobs, err
 }

@@ -8,7 +8,7 @@ import (
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/evidence"
 	"agentctl.dev/agentctl/runner/expect"
-	"agentctl.dev/agentctl/runner/runs"
+	"agentctl.dev/agentctl/runner/journal"
 )
 
 // witness keeps what happens in a run and in those below it.
@@ -58,7 +58,7 @@ func (w *witness) subject(v *view.Run, dir string) *subject {
 		if dir == "" {
 			return evidence.Files(v, nil)
 		}
-		return evidence.Files(v, runs.Stored(dir))
+		return evidence.Files(v, journal.Stored(dir))
 	}
 	return s
 }

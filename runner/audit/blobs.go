@@ -110,16 +110,5 @@ func blobFile(id string) string {
 
 // readChange reads a recorded change.
 func readChange(dir, id string) (*workspace.Change, error) {
-	return workspace.ReadChange(stored(dir), id)
-}
-
-// stored are the blobs in the folder of a run.
-type stored string
-
-// GetBlob implements workspace.Blobs.
-func (s stored) GetBlob(id string) ([]byte, error) { return journal.ReadBlob(string(s), id) }
-
-// PutBlob implements workspace.Blobs.
-func (stored) PutBlob([]byte) (string, error) {
-	return "", errors.New("what is verified is not written to")
+	return workspace.ReadChange(journal.Stored(dir), id)
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agentctl.dev/agentctl/api/audit"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/journal"
@@ -157,7 +158,7 @@ func (m *Manifest) expects(name string, kind byte) bool {
 		return false
 	}
 	for _, run := range m.Runs {
-		if journal.OfRun(name, path.Join(runsName, run)) {
+		if journal.OfRun(name, path.Join(runsName, run), audit.FileName) {
 			return true
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/keys"
-	"agentctl.dev/agentctl/runner/runs"
 	"agentctl.dev/agentctl/runner/secret"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -171,14 +171,16 @@ func (r *searched) Read(b []byte) (int, error) {
 // recorded are the files that an event lists.
 func recorded(dir string, p event.Payload) ([]workspace.Entry, error) {
 	if d, ok := p.(event.WorkspaceSnapshot); ok && d.Snapshot != "" {
-		return workspace.RecordedEntries(runs.Stored(dir), d.Snapshot)
+		return workspace.RecordedEntries(journal.Stored(dir), d.Snapshot)
 	}
 	return nil, nil
 }
 
-// credential finds what git keeps of credentials in a configuration: a header, or a user
-// with a password in an address.
-var credential = regexp.MustCompile(`(?im)^\s*extraheader\s*=|://[^/\s:@]+:[^/\s@]+@|^\s*\[\s*credential`)
+// credential finds what git keeps of credentials in a configuration: a header, a user or a
+// token in an address, or a program that has them.
+var credential = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)^\s*extraheader\s*=|https?://[^/\s@]+@|^\s*\[\s*credential`)
+})
 
 // noCredentials refuses a repository whose configuration holds credentials.
 func noCredentials(dir string) error {
@@ -190,7 +192,7 @@ func noCredentials(dir string) error {
 		if err != nil {
 			return err
 		}
-		if name == ".git/credentials" || credential.Match(b) {
+		if name == ".git/credentials" || credential().Match(b) {
 			return reason.Usagef("%s holds credentials: the repository is not exported with --git", filepath.Join(dir, name)).
 				WithHint("remove them (git config --unset-all http.https://HOST/.extraheader), or leave --git out")
 		}

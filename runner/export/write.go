@@ -22,6 +22,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"agentctl.dev/agentctl/api/audit"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/fstree"
@@ -278,7 +279,7 @@ func (w *writer) pack(ctx context.Context, out io.Writer, below []journal.Found,
 
 // run writes the journal and the blobs of a run.
 func (w *writer) run(ctx context.Context, f journal.Found) error {
-	names, err := journal.Files(f.Dir)
+	names, err := journal.Files(f.Dir, audit.FileName)
 	if err != nil {
 		return err
 	}

@@ -114,6 +114,17 @@ func (w *Writer) takeOverBlobs() error {
 // GetBlob returns the content stored under id; see ReadBlob.
 func (w *Writer) GetBlob(id string) ([]byte, error) { return ReadBlob(w.opts.Dir, id) }
 
+// Stored reads the blobs in the folder of a run that no process writes any more.
+type Stored string
+
+// GetBlob reads a blob.
+func (s Stored) GetBlob(id string) ([]byte, error) { return ReadBlob(string(s), id) }
+
+// PutBlob refuses: nothing is written any more.
+func (Stored) PutBlob([]byte) (string, error) {
+	return "", errors.New("the journal of a finished run is not written to")
+}
+
 // ReadBlob returns the content stored under id, sha256:<hex>, in the run's
 // folder dir. Content that does not have that hash is an error.
 func ReadBlob(dir, id string) ([]byte, error) {

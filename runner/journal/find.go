@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"agentctl.dev/agentctl/api/audit"
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/statedir"
@@ -213,13 +212,13 @@ func nearest(ids []string, name string) []string {
 }
 
 // Files are the files that the journal of a run consists of, as paths below its folder: the
-// events, their end, the audit log, and the blobs.
-func Files(dir string) ([]string, error) {
+// events, their end, the blobs, and those that are projected from the events.
+func Files(dir string, projected ...string) ([]string, error) {
 	names, err := dayFiles(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{anchorFile, audit.FileName} {
+	for _, name := range append([]string{anchorFile}, projected...) {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
 			names = append(names, name)
 		}
@@ -237,7 +236,7 @@ func Files(dir string) ([]string, error) {
 }
 
 // OfRun reports whether a path is one that Files may return, below the folder of a run.
-func OfRun(path, dir string) bool {
+func OfRun(path, dir string, projected ...string) bool {
 	name, below := strings.CutPrefix(path, dir+"/")
 	id, blob := strings.CutPrefix(name, blobFolder+"/")
 	switch {
@@ -246,5 +245,5 @@ func OfRun(path, dir string) bool {
 	case blob:
 		return len(id) == 64 && strings.Trim(id, "0123456789abcdef") == ""
 	}
-	return isDayFile(name) || name == anchorFile || name == audit.FileName
+	return isDayFile(name) || name == anchorFile || slices.Contains(projected, name)
 }

@@ -225,7 +225,7 @@ func (r *recorded) files() ([]delivery.File, error) {
 	case v.Changes.Change == "":
 		return nil, reason.Usagef("the run changed no files: there is nothing for a pull request")
 	}
-	blobs := runs.Stored(r.dir)
+	blobs := journal.Stored(r.dir)
 	change, err := workspace.ReadChange(blobs, v.Changes.Change)
 	if err != nil {
 		return nil, err

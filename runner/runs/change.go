@@ -67,7 +67,7 @@ func Diff(ctx context.Context, state, ref string) (*Change, error) {
 	}
 	c := &Change{Run: v.ID, Files: append([]event.FileChange{}, v.Changes.Files...)}
 	if v.Changes.Omitted > 0 {
-		change, err := workspace.ReadChange(Stored(found.Dir), v.Changes.Change)
+		change, err := workspace.ReadChange(journal.Stored(found.Dir), v.Changes.Change)
 		if err != nil {
 			return nil, fmt.Errorf("change of run %s: %w", c.Run, err)
 		}
@@ -97,7 +97,7 @@ func DiffCall(ctx context.Context, state, ref, call string) (*Change, error) {
 	if coded.Change == "" {
 		return c, nil
 	}
-	change, err := workspace.ReadChange(Stored(found.Dir), coded.Change)
+	change, err := workspace.ReadChange(journal.Stored(found.Dir), coded.Change)
 	if err == nil {
 		c.Files = change.Named()
 		c.Diff, err = journal.ReadBlob(found.Dir, coded.Diff)
@@ -148,7 +148,7 @@ func Apply(ctx context.Context, o ApplyOptions) (_ *Applied, err error) {
 	case v.Changes.Change == "":
 		return nil, reason.Usagef("run %s changed no files", v.ID)
 	}
-	change, err := workspace.ReadChange(Stored(found.Dir), v.Changes.Change)
+	change, err := workspace.ReadChange(journal.Stored(found.Dir), v.Changes.Change)
 	if err != nil {
 		return nil, fmt.Errorf("change of run %s: %w", v.ID, err)
 	}
@@ -169,7 +169,7 @@ func Apply(ctx context.Context, o ApplyOptions) (_ *Applied, err error) {
 	}()
 	source := v.Started.Workspace.Source
 	err = workspace.Apply(ctx, workspace.Application{
-		Source: source, Record: filepath.Join(found.Dir, workspace.ApplyRecord), Change: change, Blobs: Stored(found.Dir),
+		Source: source, Record: filepath.Join(found.Dir, workspace.ApplyRecord), Change: change, Blobs: journal.Stored(found.Dir),
 	})
 	already := errors.Is(err, workspace.ErrApplied)
 	if err != nil && !already {
@@ -201,15 +201,4 @@ func notApplied(id string, err error) error {
 		return reason.New(reason.Internal, "run %s: %w", id, err).WithHint("%s", workspace.Advice(err, again))
 	}
 	return fmt.Errorf("run %s: %w", id, err)
-}
-
-// Stored reads the blobs of a run that no process writes any more.
-type Stored string
-
-// GetBlob implements workspace.Blobs.
-func (s Stored) GetBlob(id string) ([]byte, error) { return journal.ReadBlob(string(s), id) }
-
-// PutBlob implements workspace.Blobs.
-func (Stored) PutBlob([]byte) (string, error) {
-	return "", errors.New("the journal of a finished run is not written to")
 }

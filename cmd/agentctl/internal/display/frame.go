@@ -330,12 +330,6 @@ func failure(s *Screen, f *event.RunFinished) string {
 // follow lists the commands that work on the result of the run.
 func follow(run *view.Run, p Place) []string {
 	var next []string
-	if p.Export != "" {
-		for _, call := range run.PendingApprovals {
-			next = append(next, "agentctl fork "+shellWord(p.Export)+" --at "+shellWord(call))
-		}
-		return append(next, "agentctl fork "+shellWord(p.Export))
-	}
 	if run.Finished.Phase == view.Suspended {
 		for _, call := range run.PendingApprovals {
 			next = append(next, p.Approve(run.ID, call))
