@@ -28,7 +28,6 @@ import (
 	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/moment"
-	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/workspace"
 )
@@ -199,20 +198,27 @@ func (w *writer) copyFiles(ctx context.Context, dir string) (_ *workspace.Snapsh
 	if info, err := os.Stat(from); err != nil || !info.IsDir() {
 		return nil, reason.Usagef("run %s cannot be exported with its files: %s is gone", w.found.ID, from).WithHint("export what is in its journal: --without-files")
 	}
-	record, err := plan.ReadRecord(w.found.Dir, w.at.Run)
+	var declared struct { // of the stored plan, which has much more
+		Exclude   []string `json:"exclude"`
+		SizeLimit int64    `json:"sizeLimit"`
+	}
+	b, err := journal.ReadBlob(w.found.Dir, w.at.Run.Started.Plan)
+	if err == nil {
+		err = json.Unmarshal(b, &declared)
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read its plan: %w", err)
 	}
 	if w.Git {
 		if err := noCredentials(from); err != nil {
 			return nil, err
 		}
 	}
-	exclude := slices.Concat(record.Exclude, w.Exclude)
+	exclude := slices.Concat(declared.Exclude, w.Exclude)
 	if !w.Git {
 		exclude = append(exclude, ".git")
 	}
-	ws, err := workspace.Prepare(ctx, workspace.Spec{Strategy: v1alpha1.StrategyCopy, From: from, Source: from, Dir: dir, Exclude: exclude, SizeLimit: record.SizeLimit, Skip: []string{w.State}})
+	ws, err := workspace.Prepare(ctx, workspace.Spec{Strategy: v1alpha1.StrategyCopy, From: from, Source: from, Dir: dir, Exclude: exclude, SizeLimit: declared.SizeLimit, Skip: []string{w.State}})
 	if err != nil {
 		return nil, err
 	}
