@@ -17,35 +17,59 @@ import (
 	"agentctl.dev/agentctl/runner/storytest"
 )
 
-// TestPictureShowsWhatTheProgramPrints runs the example of the README on a
-// terminal and compares docs/hostile.svg with what the terminal shows. With
-// -update it writes the picture.
-func TestPictureShowsWhatTheProgramPrints(t *testing.T) {
+// TestPicturesShowWhatTheProgramPrints runs what the pictures of the documents show on a
+// terminal, and compares them with what the terminal shows. With -update it writes them.
+func TestPicturesShowWhatTheProgramPrints(t *testing.T) {
 	needSandbox(t)
-	const file = "../../docs/hostile.svg"
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
-	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil { // what the hostile tool looks for
-		t.Fatal(err)
+	for file, args := range map[string][]string{
+		"hostile.svg":   {"run", "-f", "manifests/hostile"},
+		"demo-lied.svg": {"demo", "lied"},
+		"demo-fork.svg": {"demo", "fork"},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil { // what the hostile tool looks for
+				t.Fatal(err)
+			}
+			temp, err := os.MkdirTemp("/tmp", "d") //nolint:usetesting // a path that fits into a line
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(temp) })
+			cmd := exec.CommandContext(t.Context(), "agentctl", args...)
+			cmd.Dir = repository
+			cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+temp, "AGENTCTL_STATE="+filepath.Join(home, ".state"), "AGENTCTL_LIBEXEC="+buildTools(t),
+				"AGENTCTL_OUTER_ISOLATION=", "NO_COLOR=", "TERM=xterm-256color")
+			shown := pictured(onTerminal(t, cmd), home, repository)
+			checkPicture(t, filepath.Join("../../docs", file), picture("agentctl "+strings.Join(args, " "), screenLines(shown)))
+		})
 	}
-	cmd := exec.CommandContext(t.Context(), "agentctl", "run", "-f", "manifests/hostile")
-	cmd.Dir = repository
-	cmd.Env = append(os.Environ(), "HOME="+home, "AGENTCTL_STATE="+filepath.Join(home, ".state"), "AGENTCTL_LIBEXEC="+buildTools(t),
-		"AGENTCTL_OUTER_ISOLATION=", "NO_COLOR=", "TERM=xterm-256color")
-	shown := onTerminal(t, cmd)
+}
 
-	// What differs from run to run is replaced by a fixed value.
-	steady := strings.NewReplacer(home+"/.state", "~/.local/state/agentctl", repository, "~/agentctl").Replace(shown)
-	steady = regexp.MustCompile(`run/triage-[0-9a-z]+`).ReplaceAllString(steady, "run/triage-01m82meagbstp1q71vv8jj3bn4")
-	steady = regexp.MustCompile(`runs/triage-[0-9a-z]+`).ReplaceAllString(steady, "runs/triage-01m82meagbstp1q71vv8jj3bn4")
-	steady = regexp.MustCompile(` +[0-9.]+(µs|ms|s)( )`).ReplaceAllString(steady, "     20ms$2")
-	steady = regexp.MustCompile(`· [0-9.]+(µs|ms|s)(\r?\n)`).ReplaceAllString(steady, "· 280ms$2")
-	steady = regexp.MustCompile(`(?m)^[^\n]*warning:[^\n]*\n`).ReplaceAllString(steady, "") // hosts differ in what they lack
-	got := picture("agentctl run -f manifests/hostile", screenLines(steady))
+// pictured replaces what differs from run to run by fixed values.
+func pictured(shown, home, repository string) string {
+	shown = strings.NewReplacer(home+"/.state", "~/.local/state/agentctl", repository, "~/agentctl").Replace(shown)
+	for _, r := range []struct{ pattern, by string }{
+		{`(runs?)/([a-z]+)-01[0-9a-z]{24}`, "$1/$2-01m82meagbstp1q71vv8jj3bn4"},
+		{`[^ (\n]*/agentctl-demo-[0-9]+`, "/tmp/demo"},
+		{` +[0-9.]+(µs|ms|s)( )`, "     20ms$2"},
+		{`· [0-9.]+(µs|ms|s)(\r?\n)`, "· 280ms$2"},
+		{`, [0-9.]+ KiB`, ", 10 KiB"},
+		{`(?m)^[^\n]*warning:[^\n]*\n`, ""}, // hosts differ in what they lack
+	} {
+		shown = regexp.MustCompile(r.pattern).ReplaceAllString(shown, r.by)
+	}
+	return shown
+}
 
+// checkPicture compares a picture, or writes it.
+func checkPicture(t *testing.T, file, got string) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil { //nolint:gosec // a picture for everybody
 			t.Fatal(err)
