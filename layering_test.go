@@ -111,7 +111,7 @@ var rules = []rule{
 		reason: "one kind of source must not depend on another",
 	},
 	{
-		from: []string{"./runner/coder/..."}, to: []string{"ours"}, notTo: []string{"./runner/coder", "./api/message"},
+		from: []string{"./runner/coder/..."}, to: []string{"ours"}, notTo: []string{"./runner/coder", "./runner/statedir", "./api/message"},
 		reason: "a driver knows a program and nothing of the host that runs it",
 	},
 	{

@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -78,12 +80,12 @@ func (t *Tools) code(ctx context.Context, d *tool.Definition, call message.ToolC
 		return nil, refused(err)
 	}
 	progress("copies the files")
-	files, err := c.copy(ctx, root)
+	files, version, err := c.prepare(ctx, root)
 	if err != nil {
 		return nil, refused(err)
 	}
 	defer func() { _ = errors.Join(files.Close(), fstree.Remove(c.dir)) }() // a copy that is left is in the folder of the run
-	end, err := c.execute(ctx, files, relay, progress)
+	end, err := c.execute(ctx, files, version, relay, progress)
 	if err != nil {
 		return nil, refused(err)
 	}
@@ -173,12 +175,31 @@ func packages(path string) string {
 	return ""
 }
 
-// execute runs the program on the copy.
-func (c *coding) execute(ctx context.Context, files *workspace.Workspace, relay *Relay, progress func(string)) (*tool.CodingEnd, error) {
-	version, err := c.version(ctx)
-	if err != nil {
-		return nil, err
+// prepare copies the files, and finds out the version of the program while it does.
+func (c *coding) prepare(ctx context.Context, root string) (files *workspace.Workspace, version string, err error) {
+	if err := os.MkdirAll(c.home, 0o700); err != nil {
+		return nil, "", err
 	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var asked sync.WaitGroup
+	var unknown error
+	asked.Go(func() { version, unknown = c.version(asking) })
+	if files, err = c.copy(ctx, root); err != nil {
+		cancel()
+	}
+	asked.Wait()
+	if err != nil {
+		return nil, "", err
+	}
+	if unknown != nil {
+		return nil, "", errors.Join(unknown, files.Close(), fstree.Remove(c.dir))
+	}
+	return files, version, nil
+}
+
+// execute runs the program on the copy.
+func (c *coding) execute(ctx context.Context, files *workspace.Workspace, version string, relay *Relay, progress func(string)) (*tool.CodingEnd, error) {
 	token := rand.Text()
 	o := relay.Options
 	o.Token = token

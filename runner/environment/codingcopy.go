@@ -38,7 +38,7 @@ func (c *coding) copy(ctx context.Context, root string) (*workspace.Workspace, e
 	if err := tool.Fits(c.t.env.o.Dir, used.Bytes); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(fstree.Remove(c.dir), os.RemoveAll(c.dir+".base"), os.MkdirAll(c.home, 0o700)); err != nil { // of a process that was killed
+	if err := errors.Join(fstree.Remove(c.dir), os.RemoveAll(c.dir+".base")); err != nil { // of a process that was killed
 		return nil, err
 	}
 	s := c.t.env.o.Workspace

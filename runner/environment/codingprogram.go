@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"agentctl.dev/agentctl/runner/coder"
 	"agentctl.dev/agentctl/runner/coder/endpoint"
@@ -93,76 +91,3 @@ func (s *started) Wait() coder.Exit {
 	e := s.Process.Wait()
 	return coder.Exit{Code: e.Code, Signal: e.Signal}
 }
-
-// versionTime bounds how long a program takes to say its version.
-const versionTime = 60 * time.Second
-
-// version asks the program for its version, once for each file, and refuses another than is
-// declared: its command line and its events may be others.
-func (c *coding) version(ctx context.Context) (string, error) {
-	info, err := os.Stat(c.program)
-	if err != nil {
-		return "", err
-	}
-	key := fmt.Sprintf("%s %d %d", c.program, info.Size(), info.ModTime().UnixNano())
-	h := c.t.env.host
-	found, known := h.versions.Load(key)
-	version, _ := found.(string)
-	if !known {
-		if version, err = c.ask(ctx); err != nil {
-			return "", err
-		}
-		h.versions.Store(key, version)
-	}
-	if version != c.task.Program.Version {
-		return "", fmt.Errorf("%s is version %q, and %q is expected: %s installs the version that was tested, or write version in spec.source.builtin.coding.programs of the Tool",
-			c.program, version, c.task.Program.Version, c.driver.Install)
-	}
-	return version, nil
-}
-
-// ask runs the program with --version, in a sandbox that shows it nothing.
-func (c *coding) ask(ctx context.Context) (string, error) {
-	var held *spec.Profile
-	if c.held != nil {
-		seen := *c.held
-		seen.Workspace, seen.Access, seen.Network, seen.Group = "", spec.AccessNone, spec.NetworkNone, c.held.Group+"/version"
-		held = &seen
-	}
-	var out, errs beginning
-	p, err := c.start(ctx, held, coder.Start{Args: []string{"--version"}, Env: []string{"HOME=" + c.seen}}, &out, &errs)
-	if err != nil {
-		return "", err
-	}
-	late := time.NewTimer(versionTime)
-	defer late.Stop()
-	select {
-	case <-p.Done():
-	case <-late.C:
-		p.Kill(0)
-		return "", fmt.Errorf("%s --version has not ended within %s", c.program, versionTime)
-	case <-ctx.Done():
-		p.Kill(0)
-		return "", context.Cause(ctx)
-	}
-	if e := p.Wait(); e != (coder.Exit{}) {
-		return "", fmt.Errorf("%s --version ended with %s: %s", c.program, e, coder.Tail(strings.TrimSpace(errs.String())))
-	}
-	version := c.driver.Version(out.String())
-	if version == "" {
-		return "", fmt.Errorf("%s --version does not name a version of %s: %q", c.program, c.driver.Name, coder.Clip(out.String(), 80))
-	}
-	return version, nil
-}
-
-// beginning keeps the first bytes of what a program prints.
-type beginning struct{ kept []byte }
-
-// Write implements io.Writer.
-func (b *beginning) Write(p []byte) (int, error) {
-	const most = 64 << 10
-	b.kept = append(b.kept, p[:min(len(p), most-len(b.kept))]...)
-	return len(p), nil
-}
-
-func (b *beginning) String() string { return string(b.kept) }
