@@ -81,18 +81,18 @@ func benchmarkCodingAgent(b *testing.B, libexec string, d coder.Driver, program 
 	}
 	write(filepath.Join(files, "hello.py"))
 	known := filepath.Join(dir, "state", "cache", "coders")
-	names, took := []string{"ms/program", "ms/cold-call", "ms/warm-call", "ms/cold-over", "ms/warm-over"}, [5]time.Duration{}
+	names, took := []string{"ms/program", "ms/cold-call", "ms/warm-call", "ms/cold-over", "ms/warm-over", "ms/warm-inside"}, [6]time.Duration{}
 	for i := 0; b.Loop(); i++ {
 		alone := floorOf(b, d, program, strings.TrimSuffix(server.URL, "/v1"), filepath.Join(dir, fmt.Sprint("alone", i)), files)
 		if err := os.RemoveAll(known); err != nil {
 			b.Fatal(err)
 		}
-		cold := codingCall(b, command, files)
+		cold, _ := codingCall(b, command, files)
 		if left, err := os.ReadDir(known); err != nil || len(left) != 1 {
 			b.Fatalf("the version was not remembered: %v", err)
 		}
-		warm := codingCall(b, command, files)
-		for i, d := range []time.Duration{alone, cold, warm, cold - alone, warm - alone} {
+		warm, inside := codingCall(b, command, files)
+		for i, d := range []time.Duration{alone, cold, warm, cold - alone, warm - alone, inside} {
 			took[i] += d
 		}
 	}
@@ -134,8 +134,9 @@ func floorOf(b *testing.B, d coder.Driver, program, endpoint, dir, files string)
 	return took
 }
 
-// codingCall runs the set and returns how long its call took, from the call to its result.
-func codingCall(b *testing.B, command func(args ...string) *exec.Cmd, files string) time.Duration {
+// codingCall runs the set and returns how long its call took, from the call to its result, and
+// the program in it.
+func codingCall(b *testing.B, command func(args ...string) *exec.Cmd, files string) (call, program time.Duration) {
 	b.Helper()
 	if out, err := command("run", "-f", "tests.yaml", "-p", "go", "--workspace", files, "--approve", "all,R3").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
@@ -160,11 +161,18 @@ func codingCall(b *testing.B, command func(args ...string) *exec.Cmd, files stri
 		case e.Type == "tool.call":
 			began = e.Time
 		case e.Type == "tool.result" && bytes.Contains(e.Data, []byte("I have changed it.")):
-			return e.Time.Sub(began)
+			var took int64
+			if _, after, ok := bytes.Cut(e.Data, []byte(`duration_ms\": `)); ok {
+				_, err = fmt.Sscan(string(after), &took)
+			}
+			if err != nil || took == 0 {
+				b.Fatalf("no duration: %v\n%s", err, e.Data)
+			}
+			return e.Time.Sub(began), time.Duration(took) * time.Millisecond
 		}
 	}
 	b.Fatalf("the call has not completed:\n%s", events)
-	return 0
+	return 0, 0
 }
 
 const codingSet = testHead + `Agent

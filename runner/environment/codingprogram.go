@@ -53,16 +53,11 @@ func (c *coding) launch(ctx context.Context, s coder.Start, stdout, stderr io.Wr
 			return nil, err
 		}
 	}
-	return c.start(ctx, c.held, s, stdout, stderr)
+	return c.start(ctx, c.held, filepath.Join(c.dir, filepath.FromSlash(c.task.Path)), s, stdout, stderr)
 }
 
-func (c *coding) start(ctx context.Context, held *spec.Profile, s coder.Start, stdout, stderr io.Writer) (coder.Program, error) {
-	dir := c.dir
-	if held != nil && held.Access == spec.AccessNone {
-		dir = "/tmp"
-	} else if c.task.Path != "." {
-		dir = filepath.Join(c.dir, filepath.FromSlash(c.task.Path))
-	}
+// start starts the program in a folder, in a sandbox unless held is nil.
+func (c *coding) start(ctx context.Context, held *spec.Profile, dir string, s coder.Start, stdout, stderr io.Writer) (coder.Program, error) {
 	p, err := c.t.env.host.launcher.Start(ctx, sandbox.Spec{
 		Argv: append([]string{c.program}, s.Args...), Env: c.environ(held, s.Env), Dir: dir, Stdout: stdout, Stderr: stderr, Profile: held, Fresh: true,
 	})

@@ -70,13 +70,15 @@ func (c *coding) said(ctx context.Context) (string, error) {
 // ask runs the program with --version, in a sandbox that shows it nothing.
 func (c *coding) ask(ctx context.Context) (string, error) {
 	var held *spec.Profile
+	dir := c.home // the copy is being made
 	if c.held != nil {
+		dir = "/tmp"
 		seen := *c.held
 		seen.Workspace, seen.Access, seen.Network, seen.Group = "", spec.AccessNone, spec.NetworkNone, c.held.Group+"/version"
 		held = &seen
 	}
 	var out, errs beginning
-	p, err := c.start(ctx, held, coder.Start{Args: []string{"--version"}, Env: []string{"HOME=" + c.seen}}, &out, &errs)
+	p, err := c.start(ctx, held, dir, coder.Start{Args: []string{"--version"}, Env: []string{"HOME=" + c.seen}}, &out, &errs)
 	if err != nil {
 		return "", err
 	}
