@@ -9,7 +9,7 @@ import (
 // files are small: texts, and one recording each. No example holds a go.mod, which would
 // keep its folder out: those that need one declare it in their Test.
 //
-//go:embed ci-failure-explainer dependency-bumper docs-drift duplicate-finder flaky-test-triage incident-triage
+//go:embed ci-failure-explainer coding-agent dependency-bumper docs-drift duplicate-finder flaky-test-triage incident-triage
 //go:embed issue-labeller pr-reviewer release-notes research terraform-plan-review
 //go:embed demo-caught demo-fork demo-lied
 var files embed.FS

@@ -34,6 +34,7 @@ func All() []Template {
 		{"pr-reviewer", "reviewer", "reviews a pull request and returns findings"},
 		{"ci-failure-explainer", "triage", "explains why a job of a pipeline has failed"},
 		{"dependency-bumper", "fixer", "adapts code to a new version of a dependency until the tests pass"},
+		{"coding-agent", "", "has OpenCode do a task, takes over what it proposes and has the check pass"},
 		{"docs-drift", "", "corrects documentation that no longer fits the code"},
 		{"duplicate-finder", "mcp", "finds the tickets that report the same, through an MCP server"},
 		{"flaky-test-triage", "", "repeats a test until it knows whether it is flaky or broken"},
