@@ -37,7 +37,8 @@ func startClaude(t Task) Start {
 	if t.Session != "" {
 		args = append(args, "-r", t.Session)
 	}
-	return Start{Args: append(append(args, t.Args...), "--", t.Prompt), Env: []string{
+	args, stdin := ask(append(args, t.Args...), t.Prompt)
+	return Start{Args: args, Stdin: stdin, Env: []string{
 		"HOME=" + t.Home, "CLAUDE_CONFIG_DIR=" + t.Home + "/claude", "ANTHROPIC_BASE_URL=" + t.Endpoint, "ANTHROPIC_API_KEY=" + t.Token,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
 	}}

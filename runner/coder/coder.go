@@ -73,6 +73,8 @@ type Task struct {
 type Start struct {
 	// Args follow the name of the program.
 	Args []string
+	// Stdin is what it reads from its standard input, to the end.
+	Stdin string
 	// Env are variables, as NAME=value, besides PATH.
 	Env []string
 	// Files are made in its home before it starts, by their paths there.
@@ -156,7 +158,7 @@ type Job struct {
 	Driver *Driver
 	Task   Task
 	Limits Limits
-	// Launch starts the program with its standard input empty.
+	// Launch starts the program.
 	Launch func(ctx context.Context, s Start, stdout, stderr io.Writer) (Program, error)
 	// Progress shows people what the program does. Optional.
 	Progress func(text string)

@@ -38,8 +38,9 @@ func startCodex(t Task) Start {
 	if t.Session != "" {
 		args = append(args, "resume", t.Session)
 	}
+	args, stdin := ask(args, t.Prompt, "-")
 	return Start{
-		Args:  append(args, "--", t.Prompt),
+		Args: args, Stdin: stdin,
 		Env:   []string{"HOME=" + t.Home, "CODEX_HOME=" + t.Home + "/codex", "MODEL_TOKEN=" + t.Token},
 		Files: map[string]string{"codex/config.toml": configCodex(t)},
 	}

@@ -24,6 +24,18 @@ func DriverOf(name string) (Driver, bool) {
 	return drivers()[i], true
 }
 
+// longestArgument is the longest prompt, in bytes, that is an argument: Linux allows 128 KiB for each.
+const longestArgument = 100 << 10
+
+// ask adds a prompt to the arguments, as the last one. One that is too long for that becomes
+// standard input, and read is added, which has the program read it.
+func ask(args []string, prompt string, read ...string) (all []string, stdin string) {
+	if len(prompt) > longestArgument {
+		return append(args, read...), prompt
+	}
+	return append(args, "--", prompt), ""
+}
+
 // events is the part of a Reader that all programs share.
 type events struct{ said Said }
 

@@ -157,6 +157,28 @@ func TestWhatAProgramIsStartedWith(t *testing.T) {
 	}
 }
 
+// A prompt that Linux takes as no argument is what the program reads, and no part of its
+// arguments or its environment.
+func TestALongPromptIsStandardInput(t *testing.T) {
+	for _, d := range Drivers() {
+		for size, long := range map[int]bool{longestArgument: false, longestArgument + 1: true, 1 << 20: true} {
+			task := Task{Prompt: strings.Repeat("x", size), Dir: "/srv/repo", Home: "/home/agent", Model: "m", Session: "ses_1"}
+			s := d.Start(task)
+			if long != (s.Stdin == task.Prompt) || long == (s.Stdin == "") || long == slices.Contains(s.Args, task.Prompt) {
+				t.Errorf("%s: of %d bytes %d are standard input", d.Name, size, len(s.Stdin))
+			}
+			for _, arg := range slices.Concat(s.Args, s.Env) {
+				if len(arg) > 128<<10-1 {
+					t.Errorf("%s: an argument of %d bytes", d.Name, len(arg))
+				}
+			}
+			if reads := s.Args[len(s.Args)-1] == "-"; reads != (long && d.Name == "codex") {
+				t.Errorf("%s: %q", d.Name, s.Args[len(s.Args)-1])
+			}
+		}
+	}
+}
+
 func TestTheVersionOfAProgram(t *testing.T) {
 	for name, said := range map[string]string{"opencode": "1.18.33\n", "codex": "codex-cli 0.169.0\n", "claude": "2.1.197 (Claude Code)\n"} {
 		d, _ := DriverOf(name)

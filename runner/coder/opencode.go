@@ -34,8 +34,8 @@ func startOpencode(t Task) Start {
 	if !slices.Contains(t.Args, "--title") { // it would ask its model for one
 		args = append(args, "--title", "agentctl")
 	}
-	args = append(append(args, t.Args...), "--", t.Prompt)
-	return Start{Args: args, Env: []string{
+	args, stdin := ask(append(args, t.Args...), t.Prompt)
+	return Start{Args: args, Stdin: stdin, Env: []string{
 		"HOME=" + t.Home, "XDG_CONFIG_HOME=" + t.Home + "/config", "XDG_DATA_HOME=" + t.Home + "/data",
 		"XDG_STATE_HOME=" + t.Home + "/state", "XDG_CACHE_HOME=" + t.Home + "/cache",
 		"OPENCODE_CONFIG_CONTENT=" + configOpencode(t), "OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_DISABLE_AUTOUPDATE=1",

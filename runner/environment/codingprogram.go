@@ -59,7 +59,7 @@ func (c *coding) launch(ctx context.Context, s coder.Start, stdout, stderr io.Wr
 // start starts the program in a folder, in a sandbox unless held is nil.
 func (c *coding) start(ctx context.Context, held *spec.Profile, dir string, s coder.Start, stdout, stderr io.Writer) (coder.Program, error) {
 	p, err := c.t.env.host.launcher.Start(ctx, sandbox.Spec{
-		Argv: append([]string{c.program}, s.Args...), Env: c.environ(held, s.Env), Dir: dir, Stdout: stdout, Stderr: stderr, Profile: held, Fresh: true,
+		Argv: append([]string{c.program}, s.Args...), Env: c.environ(held, s.Env), Dir: dir, Stdin: strings.NewReader(s.Stdin), Stdout: stdout, Stderr: stderr, Profile: held, Fresh: true,
 	})
 	if err != nil {
 		return nil, err
