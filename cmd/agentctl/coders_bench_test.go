@@ -44,14 +44,15 @@ func BenchmarkCodingAgent(b *testing.B) {
 	time.Sleep(3 * time.Second) // a version is remembered once the file has been left alone
 	driver, _ := coder.DriverOf("opencode")
 	b.Run("stand-in", func(b *testing.B) { benchmarkCodingAgent(b, libexec, driver, program) })
-	if real := os.Getenv("CODERS"); real != "" {
+	if programs := os.Getenv("CODERS"); programs != "" {
 		for _, d := range coder.Drivers() {
-			b.Run(d.Name, func(b *testing.B) { benchmarkCodingAgent(b, libexec, d, filepath.Join(real, d.Program)) })
+			b.Run(d.Name, func(b *testing.B) { benchmarkCodingAgent(b, libexec, d, filepath.Join(programs, d.Program)) })
 		}
 	}
 }
 
 func benchmarkCodingAgent(b *testing.B, libexec string, d coder.Driver, program string) {
+	b.Helper()
 	wire, provider := modeltest.Chat, "openai"
 	for _, w := range modeltest.Wires() {
 		if d.API == coder.Responses && w.Name() == "responses" {

@@ -18,6 +18,7 @@ type place struct {
 }
 
 func newPlace(t *testing.T) place {
+	t.Helper()
 	dir := t.TempDir()
 	p := place{T: t, dir: dir, packages: filepath.Join(dir, "node_modules"), path: filepath.Join(dir, "node_modules", "agent", "bin", "agent")}
 	p.memory = Memory{Dir: filepath.Join(dir, "state", "cache", "coders"), Now: func() time.Time { return time.Now().Add(time.Hour) }}
