@@ -171,7 +171,7 @@ func (w *Workspace) Changes(ctx context.Context) (*Change, error) {
 		return nil, err
 	}
 	// What the run itself has written does not count towards the limit of the copy.
-	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base.index(), left: w.left()}
+	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base, left: w.left()}
 	now, err := t.walk(w.last)
 	if err != nil {
 		return nil, fmt.Errorf("compare workspace %s: %w", w.dir, err)
@@ -300,7 +300,6 @@ func (c *Change) add(p Path, old, neu *Entry) {
 }
 
 func (c *Change) sort() {
-	byPath := func(a, b Entry) int { return strings.Compare(string(a.Path), string(b.Path)) }
 	slices.SortFunc(c.AddedDirs, byPath)
 	slices.SortFunc(c.RemovedDirs, byPath)
 	slices.SortFunc(c.Files, func(a, b FileChange) int { return strings.Compare(string(a.Path), string(b.Path)) })

@@ -28,7 +28,11 @@ func (t *tree) doFiles(j job, buf *[]byte) error {
 		if err != nil {
 			return err
 		}
-		if e != nil && !j.dir.git && f.name != gitName {
+		switch old := t.at(f.place); {
+		case e == nil || j.dir.git || f.name == gitName:
+		case e.Type == TypeLink && old != nil && old.equal(e):
+			t.same[f.place] = true
+		default:
 			entries = append(entries, *e)
 		}
 	}
@@ -38,13 +42,13 @@ func (t *tree) doFiles(j job, buf *[]byte) error {
 
 func (t *tree) doLink(dir *folder, f *found, _ *[]byte) (*Entry, error) {
 	p := dir.child(f.name)
-	target, err := readLink(int(dir.src.Fd()), f.name)
+	target, err := readLink(int(dir.src), f.name)
 	if err != nil {
 		t.noteLeftOut(p, err)
 		return nil, nil
 	}
-	if dir.dst != nil {
-		at := int(dir.dst.Fd())
+	if dir.dst != none {
+		at := int(dir.dst)
 		if err := unix.Symlinkat(target, at, f.name); err != nil {
 			return nil, fmt.Errorf("copy link %q: %w", p, err)
 		}
@@ -59,7 +63,7 @@ func (t *tree) doLink(dir *folder, f *found, _ *[]byte) (*Entry, error) {
 func (t *tree) doFile(dir *folder, f *found, buf *[]byte) (*Entry, error) {
 	p := dir.child(f.name)
 	sig := signatureOf(&f.stat)
-	if old := t.known[Path(p)]; old != nil && old.Type == TypeFile && old.sig.proves(sig) {
+	if old := t.at(f.place); old != nil && old.Type == TypeFile && old.sig.proves(sig) {
 		e := *old
 		e.Mode = uint32(f.stat.Mode) & 0o777
 		return &e, nil
@@ -67,12 +71,12 @@ func (t *tree) doFile(dir *folder, f *found, buf *[]byte) (*Entry, error) {
 	if !t.reads(Path(p), f.stat.Size) {
 		return &Entry{Path: Path(p), Type: TypeFile, Mode: uint32(f.stat.Mode) & 0o777, Size: f.stat.Size, sig: sig}, nil
 	}
-	src, st, err := openFile(int(dir.src.Fd()), f.name)
+	src, st, err := openFile(int(dir.src), f.name)
 	if err != nil {
 		return t.unreadable(p, &f.stat, err), nil
 	}
 	defer src.close()
-	if dir.dst != nil {
+	if dir.dst != none {
 		return t.copyFile(dir, f.name, src, st, buf)
 	}
 	sum, err := t.digest(src, -1, st.Size, buf, true)
@@ -96,7 +100,7 @@ func (t *tree) reads(p Path, size int64) bool {
 	if t.base == nil || size <= maxApply {
 		return true
 	}
-	old := t.base[p]
+	old := t.base.find(p)
 	return old != nil && old.Type == TypeFile && old.Size == size && old.Hash != ""
 }
 
@@ -114,7 +118,7 @@ func (t *tree) unreadable(p string, st *unix.Stat_t, err error) *Entry {
 // if the source changes meanwhile.
 func (t *tree) copyFile(dir *folder, name string, src descriptor, st *unix.Stat_t, buf *[]byte) (*Entry, error) {
 	p := dir.child(name)
-	fd, err := unix.Openat(int(dir.dst.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(int(dir.dst), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("copy %q: %w", p, err)
 	}
@@ -132,7 +136,7 @@ func (t *tree) copyFile(dir *folder, name string, src descriptor, st *unix.Stat_
 	if err != nil {
 		if errors.Is(err, errRead) {
 			t.notes.note("%q was left out: %v", p, err)
-			return nil, unix.Unlinkat(int(dir.dst.Fd()), name, 0)
+			return nil, unix.Unlinkat(int(dir.dst), name, 0)
 		}
 		return nil, fmt.Errorf("copy %q: %w", p, err)
 	}
@@ -140,7 +144,7 @@ func (t *tree) copyFile(dir *folder, name string, src descriptor, st *unix.Stat_
 	if err := unix.Fchmod(fd, mode); err != nil {
 		return nil, fmt.Errorf("copy the mode of %q: %w", p, err)
 	}
-	if err := setTimes(int(dir.dst.Fd()), name, st); err != nil {
+	if err := setTimes(int(dir.dst), name, st); err != nil {
 		return nil, fmt.Errorf("copy the times of %q: %w", p, err)
 	}
 	var made unix.Stat_t
@@ -215,6 +219,20 @@ func sumOf(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil
 func hashOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// openAny opens what is at a path, which may be a link.
+func openAny(path string) (descriptor, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		switch err {
+		case nil:
+			return descriptor(fd), nil
+		case unix.EINTR:
+		default:
+			return none, &os.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
 }
 
 // descriptor is an open file without the poller that os.File brings: the

@@ -69,7 +69,7 @@ func mustBeThere(dir string) error {
 // takeUp learns what is there now.
 func (w *Workspace) takeUp(ctx context.Context, base *Snapshot) error {
 	// What was left out was said when the workspace was prepared.
-	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: base.index(), left: w.left()}
+	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: base, left: w.left()}
 	now, err := t.walk(nil)
 	if err != nil {
 		return fmt.Errorf("take up workspace %s: %w", w.dir, err)

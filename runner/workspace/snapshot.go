@@ -84,6 +84,12 @@ func (s signature) proves(now signature) bool {
 	return !s.racy && s == now
 }
 
+// late reports whether a file may have been changed again in the tick in which it was looked at.
+// A file system without fractions of a second cannot distinguish two changes.
+func (s signature) late(tick unix.Timespec) bool {
+	return s.ctime.Nsec == 0 || !older(s.ctime, tick)
+}
+
 // Snapshot is the state of a tree, sorted by path, without the .git folders.
 type Snapshot struct {
 	Entries []Entry `json:"entries"`
@@ -93,6 +99,11 @@ type Snapshot struct {
 
 	// Hidden are folders that could not be listed.
 	Hidden []Path `json:"hidden,omitempty"`
+
+	// order are the places in Entries of what is in a folder, as the system has listed it.
+	// It lists a folder that has not changed in the same order the next time. It is empty
+	// for a snapshot that was not compared with one before it.
+	order map[Path][]int32
 }
 
 // hides reports whether the content at p is unknown.
@@ -106,21 +117,39 @@ func (s *Snapshot) hides(p Path) bool {
 }
 
 func newSnapshot(entries []Entry, tick unix.Timespec) *Snapshot {
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(string(a.Path), string(b.Path)) })
+	slices.SortFunc(entries, byPath)
+	return sorted(entries, tick)
+}
+
+func byPath(a, b Entry) int { return strings.Compare(string(a.Path), string(b.Path)) }
+
+// sorted is newSnapshot of entries in order of their paths.
+func sorted(entries []Entry, tick unix.Timespec) *Snapshot {
 	s := &Snapshot{Entries: entries}
 	for i := range entries {
 		e := &entries[i]
-		if e.Type != TypeDir {
-			s.Files++
-			s.Bytes += e.Size
-		}
-		c := e.sig.ctime
-		// A file system without fractions of a second cannot distinguish two changes.
-		if c.Nsec == 0 || c.Sec > tick.Sec || (c.Sec == tick.Sec && c.Nsec >= tick.Nsec) {
+		s.add(e)
+		if e.sig.late(tick) {
 			e.sig.racy = true
 		}
 	}
 	return s
+}
+
+// add counts an entry.
+func (s *Snapshot) add(e *Entry) {
+	if e.Type != TypeDir {
+		s.Files++
+		s.Bytes += e.Size
+	}
+}
+
+// find returns the entry of a path; nil if there is none.
+func (s *Snapshot) find(p Path) *Entry {
+	if i := s.place(p); i != unplaced {
+		return &s.Entries[i]
+	}
+	return nil
 }
 
 func (s *Snapshot) index() map[Path]*Entry {

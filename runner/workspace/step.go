@@ -122,20 +122,12 @@ func (w *Workspace) Step(ctx context.Context, since string, began time.Time) (*R
 // look returns the files as they are now. It reads only those that were touched since the
 // last time.
 func (w *Workspace) look(ctx context.Context) (*Snapshot, error) {
-	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.baseIndex(), left: w.left()}
+	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base, left: w.left()}
 	now, err := t.walk(w.last)
 	if err == nil {
 		w.last = now
 	}
 	return now, err
-}
-
-// baseIndex is the base by path, which is made once.
-func (w *Workspace) baseIndex() map[Path]*Entry {
-	if w.byPath == nil {
-		w.byPath = w.base.index()
-	}
-	return w.byPath
 }
 
 func older(a, b unix.Timespec) bool { return a.Sec < b.Sec || a.Sec == b.Sec && a.Nsec < b.Nsec }

@@ -124,11 +124,7 @@ func TestADamagedStepIsRefused(t *testing.T) {
 // BenchmarkStepOf50000Files is a step that has changed one file. It has to stay below 100 ms
 // and 1 MB.
 func BenchmarkStepOf50000Files(b *testing.B) {
-	tree := files{}
-	for i := range 50_000 {
-		tree[fmt.Sprintf("pkg%03d/sub%d/file%05d.go", i%200, i%5, i)] = "package x\n"
-	}
-	w, spec := setup(b, tree)
+	w, spec := setup(b, fiftyThousand())
 	ready(b, w)
 	since, err := w.Base().Record(spec.Blobs)
 	must(b, err)

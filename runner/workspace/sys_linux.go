@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 
 	"golang.org/x/sys/unix"
@@ -35,4 +37,42 @@ func moveNew(fromDir int, from string, toDir int, to string) error {
 		return linkNew(fromDir, from, toDir, to)
 	}
 	return err
+}
+
+// nextDirent takes the next name off what a folder has listed; nil for one that is no entry.
+func nextDirent(b []byte) (name, rest []byte) {
+	b, rest = cutDirent(b)
+	const ino, head = 8, 19 // struct linux_dirent64
+	if len(b) <= head || binary.NativeEndian.Uint64(b[:ino]) == 0 {
+		return nil, rest
+	}
+	name = b[head:]
+	if end := bytes.IndexByte(name, 0); end >= 0 {
+		name = name[:end]
+	}
+	if len(name) == 0 || string(name) == "." || string(name) == ".." {
+		return nil, rest
+	}
+	return name, rest
+}
+
+// countDirents counts what a folder has listed.
+func countDirents(b []byte) (n int) {
+	for len(b) > 0 {
+		_, b = cutDirent(b)
+		n++
+	}
+	return n
+}
+
+func cutDirent(b []byte) (one, rest []byte) {
+	const at = 16 // d_reclen
+	if len(b) < at+2 {
+		return nil, nil
+	}
+	n := min(int(binary.NativeEndian.Uint16(b[at:])), len(b))
+	if n == 0 {
+		return nil, nil
+	}
+	return b[:n], b[n:]
 }

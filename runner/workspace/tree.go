@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -46,46 +44,61 @@ type tree struct {
 	left []string
 	// base are the files that this tree is to be compared with. A large file that
 	// cannot be equal to the one in it is not read; nil reads all.
-	base map[Path]*Entry
+	base *Snapshot
 	// target of a copy, or "".
 	target string
 	// pack stores the texts found; nil if no diff is needed.
 	pack *pack
 
-	known map[Path]*Entry
+	// known is the tree as it was the last time, nil at first; same marks those of its
+	// entries that are still as they were.
+	known *Snapshot
+	same  []bool
 	files atomic.Int64
 	bytes atomic.Int64
 	names atomic.Int64
 
-	mu      sync.Mutex
-	wake    *sync.Cond
-	jobs    []job
-	open    int
-	err     error
+	mu   sync.Mutex
+	wake *sync.Cond
+	jobs []job
+	open int
+	err  error
+	// entries are new, or not as they were known.
 	entries []Entry
 	folders []madeFolder
 	hidden  []Path
+	parts   []listed
 }
 
-// job is a folder to list, or some files of one.
+// job is a folder to list, or names of one to look at, or some files of one to read.
 type job struct {
 	dir   *folder
 	name  string
+	place int32
+	names *part
 	files []found
 }
 
+// found is a name with what is there. Its place is that of its entry in what is known, or
+// unplaced.
 type found struct {
-	name string
-	stat unix.Stat_t
+	name  string
+	place int32
+	stat  unix.Stat_t
 }
 
 // folder is an open folder. It is closed when the last job in it is done.
 type folder struct {
 	path     string
 	git      bool
-	src, dst *os.File
+	src, dst descriptor // dst is none where nothing is copied
 	users    atomic.Int32
+	// order are the places of what was in it the last time; see Snapshot.order.
+	order []int32
 }
+
+// none is not an open file.
+const none descriptor = -1
 
 // madeFolder gets its times last: filling it changes them.
 type madeFolder struct {
@@ -100,27 +113,30 @@ func (f *folder) release() {
 	if f.users.Add(-1) > 0 {
 		return
 	}
-	_ = f.src.Close()
-	if f.dst != nil {
-		_ = f.dst.Close()
+	f.close()
+}
+
+func (f *folder) close() {
+	f.src.close()
+	if f.dst != none {
+		f.dst.close()
 	}
 }
 
 // walk returns the snapshot of the tree, or of its copy. Files whose signature
 // is that of known are not read.
 func (t *tree) walk(known *Snapshot) (*Snapshot, error) {
-	t.known = known.index()
 	if known != nil {
-		t.entries = make([]Entry, 0, len(known.Entries)+fileBatch)
+		t.known, t.same = known, make([]bool, len(known.Entries))
 	}
 	t.wake = sync.NewCond(&t.mu)
 	stop := context.AfterFunc(t.ctx, func() { t.fail(context.Cause(t.ctx)) })
 	defer stop()
-	top := &folder{}
+	top := &folder{src: none, dst: none}
 	if err := t.openTop(top); err != nil {
 		return nil, err
 	}
-	t.push(job{dir: top})
+	t.push(job{dir: top, place: unplaced})
 	var workers sync.WaitGroup
 	for range min(4, runtime.GOMAXPROCS(0)) {
 		workers.Go(t.work)
@@ -137,7 +153,7 @@ func (t *tree) walk(known *Snapshot) (*Snapshot, error) {
 	if err := t.dressFolders(); err != nil {
 		return nil, err
 	}
-	s := newSnapshot(t.entries, currentTick())
+	s := t.now(currentTick())
 	slices.Sort(t.hidden)
 	s.Hidden = slices.Compact(t.hidden)
 	return s, nil
@@ -145,11 +161,11 @@ func (t *tree) walk(known *Snapshot) (*Snapshot, error) {
 
 func (t *tree) openTop(top *folder) (err error) {
 	// The root itself may be a link: it is what the user named.
-	if top.src, err = os.Open(t.root); err != nil || t.target == "" {
+	if top.src, err = openAny(t.root); err != nil || t.target == "" {
 		return err
 	}
-	if top.dst, err = os.Open(t.target); err != nil {
-		_ = top.src.Close()
+	if top.dst, err = openAny(t.target); err != nil {
+		top.src.close()
 	}
 	return err
 }
@@ -162,9 +178,12 @@ func (t *tree) work() {
 			return
 		}
 		var err error
-		if j.files != nil {
+		switch {
+		case j.files != nil:
 			err = t.doFiles(j, &buf)
-		} else {
+		case j.names != nil:
+			t.doNames(j)
+		default:
 			err = t.doFolder(j)
 		}
 		j.dir.release()
@@ -218,49 +237,27 @@ func (t *tree) fail(err error) {
 	t.wake.Broadcast()
 }
 
+// at returns the entry at a place in what is known; nil if it is unplaced.
+func (t *tree) at(place int32) *Entry {
+	if place == unplaced {
+		return nil
+	}
+	return &t.known.Entries[place]
+}
+
+// keepKnown keeps a folder or link, unless it is as it was known.
+func (t *tree) keepKnown(place int32, e Entry) {
+	if old := t.at(place); old != nil && old.equal(&e) {
+		t.same[place] = true
+		return
+	}
+	t.keep(e)
+}
+
 func (t *tree) keep(entries ...Entry) {
 	t.mu.Lock()
 	t.entries = append(t.entries, entries...)
 	t.mu.Unlock()
-}
-
-// doFolder lists a folder: the one of the job, or the one called name in it.
-func (t *tree) doFolder(j job) error {
-	dir := j.dir
-	if j.name != "" {
-		var err error
-		if dir, err = t.enter(j.dir, j.name); dir == nil {
-			return err
-		}
-		dir.users.Add(1)
-		defer dir.release()
-	}
-	var batch []found
-	for {
-		names, err := dir.src.Readdirnames(512)
-		for _, name := range names {
-			f := found{name: name}
-			if t.sort(dir, &f) {
-				batch = append(batch, f)
-			}
-			if len(batch) == fileBatch {
-				t.push(job{dir: dir, files: batch})
-				batch = nil
-			}
-		}
-		switch {
-		case t.stopped():
-			return nil
-		case errors.Is(err, io.EOF) || (err == nil && len(names) == 0):
-			if batch != nil {
-				t.push(job{dir: dir, files: batch})
-			}
-			return nil
-		case err != nil:
-			t.hide(dir, err)
-			return nil
-		}
-	}
 }
 
 func (t *tree) stopped() bool {
@@ -269,15 +266,9 @@ func (t *tree) stopped() bool {
 	return t.err != nil
 }
 
-// sort looks at one name and reports whether it is a file or link to take.
+// sort reports whether what was found is a file or link to take.
 func (t *tree) sort(dir *folder, f *found) bool {
 	p := dir.child(f.name)
-	if err := unix.Fstatat(int(dir.src.Fd()), f.name, &f.stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		if !vanished(err) {
-			t.hide(dir, err) // a folder that may be listed but not searched
-		}
-		return false
-	}
 	if t.filter.excludes(p, &f.stat) {
 		return false
 	}
@@ -294,17 +285,12 @@ func (t *tree) sort(dir *folder, f *found) bool {
 	if git && t.target == "" {
 		return false
 	}
-	if t.files.Add(1) > int64(t.maxFiles) {
-		t.fail(fmt.Errorf("more than %d files; leave folders out with workspace.exclude: %w", t.maxFiles, ErrTooLarge))
-		return false
-	}
-	if most := cmp.Or(t.maxNames, maxNames); t.names.Add(int64(len(p))) > most {
-		t.fail(fmt.Errorf("paths of more than %d bytes together; leave folders out with workspace.exclude: %w", most, ErrTooLarge))
+	if !t.countNames(1, int64(len(p))) {
 		return false
 	}
 	switch f.stat.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		t.push(job{dir: dir, name: f.name})
+		t.push(job{dir: dir, name: f.name, place: f.place})
 		return false
 	case unix.S_IFREG:
 		if f.name == gitName {
@@ -318,6 +304,20 @@ func (t *tree) sort(dir *folder, f *found) bool {
 	return false
 }
 
+// countNames adds to the number of files and the length of their paths, and fails the walk
+// at the limits.
+func (t *tree) countNames(files, bytes int64) bool {
+	if t.files.Add(files) > int64(t.maxFiles) {
+		t.fail(fmt.Errorf("more than %d files; leave folders out with workspace.exclude: %w", t.maxFiles, ErrTooLarge))
+		return false
+	}
+	if most := cmp.Or(t.maxNames, maxNames); t.names.Add(bytes) > most {
+		t.fail(fmt.Errorf("paths of more than %d bytes together; leave folders out with workspace.exclude: %w", most, ErrTooLarge))
+		return false
+	}
+	return true
+}
+
 // count adds to the size and fails the walk at the limit.
 func (t *tree) count(n int64) error {
 	if t.bytes.Add(n) <= t.sizeLimit {
@@ -329,31 +329,31 @@ func (t *tree) count(n int64) error {
 }
 
 // enter opens the folder called name; nil when it is not to be walked.
-func (t *tree) enter(parent *folder, name string) (*folder, error) {
-	d := &folder{path: parent.child(name), git: parent.git || name == gitName}
+func (t *tree) enter(parent *folder, name string, place int32) (*folder, error) {
+	d := &folder{path: parent.child(name), git: parent.git || name == gitName, dst: none}
 	if len(d.path) >= unix.PathMax { // nothing can be done with it by its path, and git's own takes part
 		t.hide(d, errTooDeep)
 		return nil, nil
 	}
-	fd, err := unix.Openat(int(parent.src.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(int(parent.src), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.hide(d, err)
 		return nil, nil
 	}
-	d.src = os.NewFile(uintptr(fd), d.path)
+	d.src = descriptor(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		_ = d.src.Close()
+		d.close()
 		return nil, fmt.Errorf("look at %q: %w", d.path, err)
 	}
 	if !d.git {
-		t.keep(Entry{Path: Path(d.path), Type: TypeDir, Mode: uint32(st.Mode) & 0o777})
+		t.keepKnown(place, Entry{Path: Path(d.path), Type: TypeDir, Mode: uint32(st.Mode) & 0o777})
 	}
 	if t.target == "" {
 		return d, nil
 	}
 	if err := t.makeFolder(parent, d, name, &st); err != nil {
-		_ = d.src.Close()
+		d.close()
 		return nil, err
 	}
 	return d, nil
@@ -372,7 +372,7 @@ func (t *tree) hide(d *folder, err error) {
 }
 
 func (t *tree) makeFolder(parent, d *folder, name string, st *unix.Stat_t) error {
-	at := int(parent.dst.Fd())
+	at := int(parent.dst)
 	if err := unix.Mkdirat(at, name, 0o700); err != nil {
 		return fmt.Errorf("make folder %q: %w", d.path, err)
 	}
@@ -380,7 +380,7 @@ func (t *tree) makeFolder(parent, d *folder, name string, st *unix.Stat_t) error
 	if err != nil {
 		return fmt.Errorf("make folder %q: %w", d.path, err)
 	}
-	d.dst = os.NewFile(uintptr(fd), d.path)
+	d.dst = descriptor(fd)
 	t.mu.Lock()
 	// The owner may always write: the copy is the run's own.
 	t.folders = append(t.folders, madeFolder{d.path, uint32(st.Mode)&0o777 | 0o700, st.Atim, st.Mtim})

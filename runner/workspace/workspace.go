@@ -100,10 +100,9 @@ type Workspace struct {
 	last  *Snapshot
 
 	// recorded is the newest state that Step has recorded, nil before the first; kept are
-	// the bytes of the contents. byPath is the base by path, once it was needed.
+	// the bytes of the contents.
 	recorded *Snapshot
 	kept     int64
-	byPath   map[Path]*Entry
 }
 
 // Prepare makes the workspace and returns at once: a copy is filled, or a tree
