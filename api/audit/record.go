@@ -67,6 +67,7 @@ func Kinds() []Kind {
 		{"question.answered", Answer{}},
 		{"egress.connection", Connection{}},
 		{"workspace.applied", Applied{}},
+		{"run.reverted", Reverted{}},
 		{"publish.item", Published{}},
 		{"run.finished", Finished{}},
 	}
@@ -338,6 +339,19 @@ type Applied struct {
 	ChangedFilesCount int    `json:"changed_files_count"`
 	// Already is set if the folder had the change before.
 	Already bool `json:"already,omitempty"`
+}
+
+// Reverted is a run that had ended and was taken back to a message (run.reverted).
+type Reverted struct {
+	Task
+	// By is who has done it, for example "jane@pts/3".
+	By string `json:"by"`
+	// To is the id of the first message that is taken back. Undo is set if that was undone
+	// instead: the messages are there again.
+	To   string `json:"to"`
+	Undo bool   `json:"undo,omitempty"`
+	// ChangedFilesCount is the number of files that were changed by it.
+	ChangedFilesCount int `json:"changed_files_count"`
 }
 
 // Published is what a person did with an item that a call has prepared (publish.item).

@@ -89,7 +89,7 @@ func matters(t []byte) bool {
 		event.TypeModelRequest, event.TypeModelResponse, event.TypeModelRetry, event.TypeContextCompaction,
 		event.TypeToolInputStart, event.TypeToolInputEnd, event.TypePolicyDecision, event.TypeApprovalRequested, event.TypeApprovalDecided,
 		event.TypeToolCall, event.TypeToolResult, event.TypeToolError, event.TypeQuestionAnswered, event.TypeToolsDescribed,
-		event.TypeWorkspacePatch, event.TypeWorkspaceApplied, event.TypePublishItem, event.TypeEgressConnection, event.TypeSecretResolved:
+		event.TypeWorkspacePatch, event.TypeWorkspaceApplied, event.TypeRunReverted, event.TypePublishItem, event.TypeEgressConnection, event.TypeSecretResolved:
 		return true
 	default:
 		return false
@@ -179,7 +179,7 @@ func (p *Projection) take(l line) error {
 		return p.describe(l)
 	case event.TypeWorkspacePatch:
 		return p.patch(l)
-	case event.TypeWorkspaceApplied, event.TypePublishItem, event.TypeEgressConnection, event.TypeSecretResolved, event.TypeMessageReceived, event.TypeQuestionAnswered:
+	case event.TypeWorkspaceApplied, event.TypeRunReverted, event.TypePublishItem, event.TypeEgressConnection, event.TypeSecretResolved, event.TypeMessageReceived, event.TypeQuestionAnswered:
 		return p.note(l)
 	default:
 		return p.ofCall(l)

@@ -198,6 +198,10 @@ func (p *Projection) note(l line) error {
 		var e event.WorkspaceApplied
 		read(&e)
 		d = audit.Applied{Task: t, By: e.By, Source: e.Source, ChangedFilesCount: e.Files, Already: e.Already}
+	case event.TypeRunReverted:
+		var e event.RunReverted
+		read(&e)
+		d = audit.Reverted{Task: t, By: e.By, To: e.To, Undo: e.Undo, ChangedFilesCount: e.Changed}
 	case event.TypePublishItem:
 		var e event.PublishItem
 		read(&e)

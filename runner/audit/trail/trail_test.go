@@ -62,6 +62,8 @@ func script() []event.Event {
 		in("", "", event.WorkspacePatch{Files: []event.FileChange{{Path: "a", Change: "added"}}, Change: "sha256:x"}),
 		in("", "", event.RunFinished{Phase: view.Failed, Reason: "BudgetExceeded", ExitCode: 5, Message: "limits.maxCost is 2.00 USD", Output: "partly", Tokens: message.Usage{Input: 3}}),
 		in("", "", event.WorkspaceApplied{Source: "/src", Files: 1, By: "jane"}),
+		in("", "", event.RunReverted{To: "m1", Changed: 2, By: "jane@pts/3"}),
+		in("", "", event.RunReverted{To: "m1", Undo: true, Changed: 2, By: "bob"}),
 		in("", "c1", event.PublishItem{Name: "review", Kind: "Comment", Target: "GitHub acme/shop#5", Key: "k", Item: "sha256:y", State: event.PublishSent, By: "jane"}),
 	}
 }
@@ -109,6 +111,7 @@ func TestTheLogHasARecordOfEachKind(t *testing.T) {
 	var kinds []string
 	var call audit.Call
 	var end audit.Finished
+	var reverts []audit.Reverted
 	for _, r := range records(t, dir) {
 		kinds = append(kinds, r.EventType)
 		if r.Run != "worker-1" || r.Agent != "worker" || r.Parent == nil || r.Parent.Root != "top-1" {
@@ -121,6 +124,8 @@ func TestTheLogHasARecordOfEachKind(t *testing.T) {
 			}
 		case audit.Finished:
 			end = d
+		case audit.Reverted:
+			reverts = append(reverts, d)
 		case audit.Started:
 			if d.GitURL != "https://example.com/x.git" || d.PromptDigest == "" {
 				t.Errorf("started: %+v", d)
@@ -128,7 +133,7 @@ func TestTheLogHasARecordOfEachKind(t *testing.T) {
 		}
 	}
 	want := []string{
-		"run.started", "secret.resolved", "secret.resolved", "tool.unknown", "approval.decided", "egress.connection", "question.answered", "tool.opencode_run", "message.received", "run.finished", "workspace.applied", "publish.item",
+		"run.started", "secret.resolved", "secret.resolved", "tool.unknown", "approval.decided", "egress.connection", "question.answered", "tool.opencode_run", "message.received", "run.finished", "workspace.applied", "run.reverted", "run.reverted", "publish.item",
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -145,6 +150,10 @@ func TestTheLogHasARecordOfEachKind(t *testing.T) {
 		Secrets: []string{"env:TOKEN"}, ChildRun: "child-1",
 	}
 	if diff := cmp.Diff(wanted, call); diff != "" || !strings.HasPrefix(call.ArgsDigest, "hmac-sha256:") {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	task := audit.Task{TaskID: "worker-1"}
+	if diff := cmp.Diff([]audit.Reverted{{Task: task, By: "jane@pts/3", To: "m1", ChangedFilesCount: 2}, {Task: task, By: "bob", To: "m1", Undo: true, ChangedFilesCount: 2}}, reverts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !slices.Equal(end.Limits, []string{"max_cost"}) || end.Calls.Ask != 1 || end.ChangedFilesCount != 1 || !slices.Equal(end.EvidenceRefs, []string{"run/worker-1#23"}) {
