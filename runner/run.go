@@ -308,7 +308,7 @@ func (r *run) connect(o environment.Options) {
 		Agent: p.Agent.Name, Remembered: x.View.Remembered, Recorder: x.Recorder, Above: r.peopleAbove(), Of: r.asSubagent(),
 	})
 	r.budget = r.newBudget()
-	o.Workspace.MaxListed = r.opts.maxListed
+	o.Workspace.MaxListed, o.Kept = r.opts.maxListed, x.View.FilesKept
 	o.Run, o.Agent, o.Dir, o.Tools, o.Models, o.Manifests = x.Run, p.Agent.Name, x.Dir, p.Definitions, p.Models().All(), p.Manifests
 	o.Pins, o.Functions, o.Checks, o.RecordPrograms = p.Pins, p.Functions, p.Checks(), p.RecordsPrograms() || r.opts.recordPrograms
 	o.Journal, o.NewID, o.OnSecrets = x.Recorder, r.newID, r.redactor.Store

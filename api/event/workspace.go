@@ -18,6 +18,8 @@ type WorkspaceSnapshot struct {
 	// whose contents are not kept, because they are too large or too many.
 	Changed int `json:"changed,omitempty"`
 	Unkept  int `json:"unkept,omitempty"`
+	// Kept are the bytes of contents that were stored for this state.
+	Kept int64 `json:"kept,omitempty"`
 	// Steps says that the states after steps are recorded, too; absent in runs of earlier
 	// versions.
 	Steps bool `json:"steps,omitempty"`

@@ -68,6 +68,8 @@ func TestATurnKeepsWhatItDoesNotForget(t *testing.T) {
 	events := append(
 		talk(),
 		event.Event{Data: event.WorkspaceSnapshot{Snapshot: "s"}},
+		event.Event{Data: event.WorkspaceSnapshot{Snapshot: "s1", Step: 1, Kept: 5}},
+		event.Event{Data: event.WorkspaceSnapshot{Snapshot: "s2", Step: 2, Kept: 7}},
 		event.Event{Data: event.WorkspacePatch{Change: "c", Files: []event.FileChange{{Path: "x"}}}},
 		event.Event{Data: event.RunFinished{Phase: Succeeded}},
 		event.Event{Data: event.WorkspaceApplied{By: "jane", Change: "c"}},
@@ -94,6 +96,9 @@ func TestATurnKeepsWhatItDoesNotForget(t *testing.T) {
 	}
 	if r.Snapshot != "" || r.Changes.Change != "" || len(r.Remembered) != 0 || r.InSource || r.AppliedLater != 0 {
 		t.Errorf("a fresh turn has files %q, change %q, approvals %v", r.Snapshot, r.Changes.Change, r.Remembered)
+	}
+	if r.FilesKept != 12 {
+		t.Errorf("%d bytes are kept in the run, want 12: a turn frees none", r.FilesKept)
 	}
 }
 

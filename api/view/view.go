@@ -90,6 +90,8 @@ type Run struct {
 	Snapshot string
 	// FilesState is the blob of their newest recorded state.
 	FilesState string
+	// FilesKept are the bytes of contents that were stored for all recorded states.
+	FilesKept int64
 
 	// LastSeq and LastTime are the number and the time of the last event.
 	LastSeq  int64
@@ -174,7 +176,7 @@ func (r *Run) apply(e event.Event) error {
 		if d.Error != "" {
 			break
 		}
-		r.FilesState = d.Snapshot
+		r.FilesState, r.FilesKept = d.Snapshot, r.FilesKept+d.Kept
 		r.note(e, message.Part{Type: message.PartSnapshot, Snapshot: &message.Snapshot{Hash: d.Snapshot}})
 	case event.WorkspacePatch:
 		r.Changes, r.InSource = d, false

@@ -71,6 +71,8 @@ type Options struct {
 	// one; "" is not recorded.
 	Resumed         bool
 	Snapshot, State string
+	// Kept is that of workspace.Spec.
+	Kept int64
 
 	Journal Journal
 	NewID   func(kind string) string

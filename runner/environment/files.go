@@ -47,7 +47,7 @@ func openFiles(ctx context.Context, o *Options) (*Files, error) {
 	}
 	f, spec := &Files{o: o, git: newGit(o)}, o.Workspace
 	f.snapshot = sync.OnceValue(f.record)
-	spec.Blobs, spec.Records = o.Journal, o.Dir
+	spec.Blobs, spec.Records, spec.Kept = o.Journal, o.Dir, o.Kept
 	var err error
 	if !o.Resumed {
 		f.files, err = workspace.Prepare(ctx, spec)

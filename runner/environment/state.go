@@ -46,7 +46,7 @@ func (f *Files) Snapshot(ctx context.Context, step int) {
 	case done == nil:
 		return // nothing has changed
 	default:
-		e.Snapshot, e.Files, e.Bytes, e.Changed, e.Unkept = done.ID, done.Files, done.Bytes, done.Changed, done.Unkept
+		e.Snapshot, e.Files, e.Bytes, e.Changed, e.Unkept, e.Kept = done.ID, done.Files, done.Bytes, done.Changed, done.Unkept, done.Kept
 		f.since = done.ID
 	}
 	// A journal that fails ends the run at the next event.

@@ -54,6 +54,8 @@ type Recorded struct {
 	// Changed counts the paths that differ from the state before, Unkept those of them
 	// whose contents are not kept.
 	Changed, Unkept int
+	// Kept are the bytes of contents that were stored for it.
+	Kept int64
 }
 
 // Step records the state of the files after a step whose first call began at a time, as
@@ -116,7 +118,7 @@ func (w *Workspace) Step(ctx context.Context, since string, began time.Time) (*R
 		return nil, fmt.Errorf("record the files after a step: %w", err)
 	}
 	w.recorded = now
-	return &Recorded{ID: id, Files: now.Files, Bytes: now.Bytes, Changed: changed, Unkept: k.unkept}, nil
+	return &Recorded{ID: id, Files: now.Files, Bytes: now.Bytes, Changed: changed, Unkept: k.unkept, Kept: k.kept}, nil
 }
 
 // look returns the files as they are now. It reads only those that were touched since the

@@ -110,6 +110,24 @@ func TestLargeAndManyFilesOfAStepAreKnownByTheirHashOnly(t *testing.T) {
 	}
 }
 
+// The contents that earlier processes of a run have kept count towards its limit.
+func TestTheLimitOfKeptContentsIsThatOfTheRun(t *testing.T) {
+	w, spec := setup(t, files{"a": "one\n"}, func(s *Spec) { s.Kept = maxRunBytes - 10 })
+	ready(t, w)
+	base, err := w.Base().Record(spec.Blobs)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(w.Dir(), "b"), []byte("8 bytes\n"), 0o644))
+	first := takeStep(t, w, base, began())
+	if first.Kept != 8 || first.Unkept != 0 {
+		t.Errorf("there was room for it, and recorded is %+v", first)
+	}
+	must(t, os.WriteFile(filepath.Join(w.Dir(), "c"), []byte("too much\n"), 0o644))
+	second := takeStep(t, w, first.ID, began())
+	if second.Kept != 0 || second.Unkept != 1 {
+		t.Errorf("there was no room for it, and recorded is %+v", second)
+	}
+}
+
 func TestADamagedStepIsRefused(t *testing.T) {
 	_, spec := setup(t, files{})
 	for _, text := range []string{`{"since":"sha256:00`, `{"since":"","entries":[{"path":"../x","type":"file"}]}`} {

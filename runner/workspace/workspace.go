@@ -78,6 +78,9 @@ type Spec struct {
 	MaxFiles, MaxListed int
 	// Blobs receives the contents of changed files. Required for Changes.
 	Blobs Blobs
+	// Kept are the bytes of contents that earlier processes of the run have kept for its
+	// states: the limit is that of the run.
+	Kept int64
 }
 
 // Workspace is the files of one run. Its methods are for one goroutine.
@@ -100,7 +103,7 @@ type Workspace struct {
 	last  *Snapshot
 
 	// recorded is the newest state that Step has recorded, nil before the first; kept are
-	// the bytes of the contents.
+	// the bytes of the contents that the run keeps.
 	recorded *Snapshot
 	kept     int64
 }
@@ -141,7 +144,7 @@ func newWorkspace(spec Spec, from func(Spec) error, need func(dir string) error)
 		spec.GrowthLimit = DefaultGrowthLimit
 	}
 	spec.MaxFiles, spec.MaxListed = cmp.Or(spec.MaxFiles, MaxFiles), cmp.Or(spec.MaxListed, MaxListed)
-	w := &Workspace{spec: spec, dir: spec.Dir, done: make(chan struct{})}
+	w := &Workspace{spec: spec, dir: spec.Dir, kept: spec.Kept, done: make(chan struct{})}
 	var err error
 	switch spec.Strategy {
 	case v1alpha1.StrategyCopy:
