@@ -542,7 +542,7 @@ func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 	}
 	c.Calls, c.Denials = execution.Judged(r.exec.View)
 	c.Budget = func() (b policy.Budget) {
-		r.exec.Recorder.See(func(v *view.Run) { b = p.Budget(usedBy(v, time.Now())) })
+		r.exec.Recorder.See(func(v *view.Run) { b = p.Budget(plan.UsedBy(v, time.Now())) })
 		return b
 	}
 	c.Approvals = func() (a policy.Approvals) {
@@ -551,12 +551,6 @@ func (r *run) rules(env *environment.Environment) (*policy.Engine, error) {
 	}
 	c.Traced = r.opts.Traced
 	return policy.NewEngine(p.Rules, c), nil
-}
-
-// usedBy is what the newest turn of a run has used of its limits at a time.
-func usedBy(v *view.Run, at time.Time) plan.Used {
-	t := v.Turn()
-	return plan.Used{Tokens: t.Tokens.Total(), Steps: int64(v.TurnSteps()), Time: at.Sub(t.StartTime), Cost: t.Cost}
 }
 
 // present returns the rules as they are now, for a run whose policies can change.

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 
 	"agentctl.dev/agentctl/api/event"
@@ -140,4 +141,17 @@ func (r *Record) Recorded(started event.RunStarted, known Registries) (*Plan, er
 		}
 	}
 	return p, nil
+}
+
+// WithPolicies is the recorded plan with the policies and the ceilings of another one. What
+// it resolves is not shared.
+func (p *Plan) WithPolicies(resolved *admission.Plan) *Plan {
+	now, own := *p, *p.Plan
+	own.Policies, own.Ceilings, own.Sources = resolved.Policies, resolved.Ceilings, maps.Clone(p.Sources)
+	if own.Sources == nil {
+		own.Sources = map[string]string{}
+	}
+	now.Plan = &own
+	now.Rules = own.Compile(own.Policies)
+	return &now
 }

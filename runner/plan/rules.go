@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/sandbox"
@@ -115,6 +116,12 @@ type Used struct {
 	Tokens, Steps int64
 	Time          time.Duration
 	Cost          message.Cost
+}
+
+// UsedBy is what the newest turn of a run has used at a time.
+func UsedBy(v *view.Run, at time.Time) Used {
+	t := v.Turn()
+	return Used{Tokens: t.Tokens.Total(), Steps: int64(v.TurnSteps()), Time: at.Sub(t.StartTime), Cost: t.Cost}
 }
 
 // Budget compares what a run has used with the limits of the plan.

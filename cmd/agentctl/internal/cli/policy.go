@@ -10,6 +10,6 @@ func (a *app) policyCmd() *cobra.Command {
 		Args:    subcommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.policyTestCmd(), a.policyFactsCmd(), a.policyExplainCmd())
+	cmd.AddCommand(a.policyTestCmd(), a.policyFactsCmd(), a.policyExplainCmd(), a.policyReplayCmd())
 	return cmd
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/decisions"
 )
 
 type policyExplainOptions struct {
@@ -56,7 +56,7 @@ func (o *policyExplainOptions) runPolicyExplain(ctx context.Context, ref string)
 	if err != nil {
 		return err
 	}
-	x, err := runner.Explain(ctx, runner.ExplainOptions{State: src.state, Ref: "run/" + id + "/" + cmp.Or(r.call, src.call)})
+	x, err := decisions.Explain(ctx, src.state, id, cmp.Or(r.call, src.call))
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (o *policyExplainOptions) runPolicyExplain(ctx context.Context, ref string)
 	return nil
 }
 
-func shownExplanation(x *runner.Explanation) display.Explanation {
+func shownExplanation(x *decisions.Explanation) display.Explanation {
 	s := display.Explanation{
 		Call: x.Tool + " " + string(x.Args), Ref: "run/" + x.Run + "/" + x.Call, Decision: x.Decision,
 		Rule: named(x.Policy, x.Rule), Place: placeOf(x.File, x.Line), Reason: x.Reason, Again: x.Again,

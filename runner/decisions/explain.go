@@ -1,16 +1,14 @@
-package runner
+package decisions
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -20,54 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/runs"
-	"agentctl.dev/agentctl/runner/statedir"
-	"agentctl.dev/agentctl/runner/tool"
 )
-
-// AccessOptions describe a call that is not executed.
-type AccessOptions struct {
-	// Paths are files, folders or "-" (Stdin). Required.
-	Paths []string
-	Stdin io.Reader
-	// Agent by name; may be "" where the manifests hold one.
-	Agent string
-	// Above are the agents that have started the agent, that of the run first; Policies
-	// narrow the run, as those of RunOptions.
-	Above, Policies []string
-	// WithoutRepository is that of RunOptions.
-	WithoutRepository bool
-	// Workspace is the folder whose files the call would see; "" is that of the
-	// manifests, else the current folder.
-	Workspace string
-	// Tool by call name, and its arguments; none are {}.
-	Tool string
-	Args json.RawMessage
-}
-
-// Access is what the policies decide about a call.
-type Access = plan.Access
-
-// Reached is an agent that a call can start.
-type Reached = plan.Reached
-
-// Blocker is one thing that would have to be different for a call to be allowed.
-type Blocker = plan.Blocker
-
-// CanI judges a call as a run would, without a run: nothing is started, asked or
-// written. Its errors are an *InvalidError or a *reason.UsageError.
-func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
-	return plan.Judge(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Above: o.Above, RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Workspace: o.Workspace, Images: images("", true), Registries: registries()}, o.Tool, o.Args)
-}
-
-// ExplainOptions name a decision.
-type ExplainOptions struct {
-	// State is the folder that holds runs; see statedir.Find.
-	State string
-	// Ref is RUN/CALL: the run as Resume takes it, and a call by its id, by the
-	// beginning of exactly one, or by its number in the run, counted from 1. RUN
-	// alone is the only call, or the last one that was not allowed.
-	Ref string
-}
 
 // Explanation is a decision of a run, and what led to it.
 type Explanation struct {
@@ -116,95 +67,36 @@ type Candidate struct {
 }
 
 // Explain judges a call of a run again, from its journal alone, and returns the
-// result of each rule. It runs and writes nothing. An error is a
-// *reason.UsageError, or means that the journal cannot be read.
-func Explain(ctx context.Context, o ExplainOptions) (*Explanation, error) {
-	state, err := statedir.Find(o.State)
-	if err != nil {
-		return nil, err
-	}
-	run, call, _ := strings.Cut(strings.TrimPrefix(o.Ref, "run/"), "/")
-	found, err := journal.FindRun(state, run)
+// result of each rule. The run is one of a state folder, by its id, with or without run/, a
+// unique beginning of one, or @latest. The call is given by its id, by the beginning of exactly one, or by
+// its number in the run; "" is the only call, or the last one that was not allowed. It runs
+// and writes nothing. An error is a *reason.UsageError, or means that the journal cannot
+// be read.
+func Explain(ctx context.Context, state, ref, call string) (*Explanation, error) {
+	found, err := journal.FindRun(state, ref)
 	if err != nil {
 		return nil, &reason.UsageError{Err: err}
 	}
-	past, err := readDecisions(ctx, found, call)
-	if err != nil {
-		return nil, err
-	}
-	r, err := plan.ReadRecord(found.Dir, past.view)
-	if err != nil {
-		return nil, err
-	}
-	p, err := r.Restore(past.view, plan.Options{State: state, Registries: registries()})
-	if err == nil {
-		p.Definitions, err = p.Called()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return past.explain(ctx, p, found)
-}
-
-// decision is one decision of a run, and what had happened before it.
-type decision struct {
-	view    *view.Run
-	call    *message.ToolPart
-	step    int
-	at      event.Event
-	made    message.Decision
-	calls   map[string]int
-	denials int
-}
-
-// readDecisions reads a journal up to the decision that is meant.
-func readDecisions(ctx context.Context, found journal.Found, ref string) (*decision, error) {
 	v := &view.Run{}
 	if err := runs.Fold(ctx, found, v); err != nil {
 		return nil, err
 	}
-	id, err := chooseCall(v, ref)
+	id, err := chooseCall(v, call)
 	if err != nil {
 		return nil, err
 	}
-	// A call was judged again if something had changed by the time it ran; the
-	// last decision counts.
-	last := int64(0)
-	for e, err := range journal.Read(ctx, found.Dir, 0) {
+	for d, err := range read(ctx, found) {
 		if err != nil {
-			return nil, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+			return nil, err
 		}
-		if e.Type() == event.TypePolicyDecision && e.Call == id {
-			last = e.Seq
+		if d.call.CallID != id {
+			continue
 		}
-	}
-	d := &decision{view: &view.Run{}, calls: map[string]int{}}
-	counted := map[string]bool{}
-	for e, err := range journal.Read(ctx, found.Dir, 0) {
+		p, err := d.plan(found)
 		if err != nil {
-			return nil, fmt.Errorf("read the journal of run %s: %w", found.ID, err)
+			return nil, err
 		}
-		_ = d.view.Apply(e) // an event that the rules forbid changes nothing
-		made, ok := e.Data.(event.PolicyDecision)
-		if !ok {
-			continue
-		}
-		c := d.view.Call(e.Call)
-		if c == nil {
-			continue
-		}
-		if e.Seq == last {
-			d.call, d.at, d.made, d.step = c, e, made.Decision, d.view.Step(id)
-			return d, nil
-		}
-		if e.Call == id || counted[e.Call] {
-			continue
-		}
-		counted[e.Call] = true
-		d.calls[c.Tool]++
-		if made.Action == message.Deny {
-			d.denials++
-		}
+		return d.explain(ctx, p, found)
 	}
 	return nil, reason.Usagef("the journal of run %s holds no decision about call %s", found.ID, id)
 }
@@ -253,38 +145,6 @@ func chooseCall(v *view.Run, ref string) (string, error) {
 		known = fits
 	}
 	return "", reason.Usagef("run %s has no one call %q that was judged", v.ID, ref).WithHint("name one of " + strings.Join(known, ", ") + ", or its number")
-}
-
-// context is what the decision depended on.
-func (d *decision) context(p *plan.Plan) policy.Context {
-	c := p.PolicyContext(p.Definitions, v1alpha1.IsolationLevel(d.view.Started.Isolation))
-	c.Run.Name, c.Run.User = d.view.ID, d.view.Started.User
-	c.Run.Inputs, _ = p.InputValues() // they come from a journal, and so are JSON
-	c.Workspace = policy.Workspace{Root: d.view.Started.Workspace.Dir, Source: d.view.Started.Workspace.Source}
-	c.Now = func() time.Time { return d.at.Time }
-	c.Calls, c.Denials = d.calls, d.denials
-	spent := d.view
-	c.Budget = func() policy.Budget { return p.Budget(usedBy(spent, d.at.Time)) }
-	c.Approvals = func() policy.Approvals { return policy.Approvals{Granted: spent.Granted, Refused: spent.Refused} }
-	return c
-}
-
-// args are the judged arguments: those after the schema.
-func (d *decision) args(p *plan.Plan) json.RawMessage {
-	raw := d.call.Input
-	if len(raw) == 0 {
-		raw = json.RawMessage(d.call.Raw)
-	}
-	at := slices.IndexFunc(p.Definitions, func(t tool.Definition) bool { return t.Name == d.call.Tool })
-	if at < 0 || len(p.Definitions[at].Parameters) == 0 {
-		return raw
-	}
-	if schema, err := tool.NewSchema(p.Definitions[at].Parameters); err == nil {
-		if checked, err := schema.Check(string(raw)); err == nil {
-			return checked
-		}
-	}
-	return raw
 }
 
 func (d *decision) explain(ctx context.Context, p *plan.Plan, found journal.Found) (*Explanation, error) {
