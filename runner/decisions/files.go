@@ -343,7 +343,7 @@ func untouched(dir string, r policy.Reliance, at time.Time) string {
 			continue
 		}
 		part := dir
-		for _, next := range strings.Split(string(rel), "/") {
+		for next := range strings.SplitSeq(string(rel), "/") {
 			if part = filepath.Join(part, next); part == dir {
 				continue
 			}

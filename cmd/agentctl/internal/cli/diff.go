@@ -26,14 +26,20 @@ type diffOptions struct {
 func (a *app) diffCmd() *cobra.Command {
 	o := &diffOptions{target: target{app: a}, output: newChoice(display.FormatText, display.FormatJSON)}
 	cmd := &cobra.Command{
-		Use:   "diff run/ID... | diff -f FILE|FOLDER|-",
-		Short: "Show what a run changed, or what an apply would change",
+		Use:   "diff run/ID... | diff run/ID@PLACE run/ID@PLACE | diff -f FILE|FOLDER|-",
+		Short: "Show what a run changed, where two runs differ, or what an apply would change",
 		Long: `Show what a run changed, or what an apply would change, as a unified diff.
 
 A run is named by run/ID and the other forms of "agentctl help names". The change
 is the one the run has recorded: what happened to the files since makes no
 difference. Of several runs each diff is below the name of its run. run/ID/CALL is
 what a coding agent of others has proposed in a call, also while the run waits.
+
+Two runs, or two places of one run, are compared where one of them has a place:
+run/ID@PLACE, as "agentctl fork --at" names it: turn/N, step/N, a call, a message,
+or end. What differs is shown: the first thing in the conversations, decisions
+about the same calls, what each has used, and the files as they were then. Files
+that are the same are not read, and contents that are not known are named.
 
 On a terminal, or with --color always, characters that a terminal would hide or
 obey are named, as in <U+202E>. Into a pipe or a file the diff goes byte for
@@ -46,6 +52,8 @@ change. 1: something would. 2: an error.`,
   agentctl diff run/hello --stat
   agentctl diff @latest | git apply --check
   agentctl diff @latest/call_1_1
+  agentctl diff @latest@step/2 @latest@end
+  agentctl diff run/fixer-01k@call_3_1 run/fixer-01m --stat
   agentctl diff $(agentctl get runs -o name) --stat
   agentctl diff -f manifests/hello`,
 		GroupID:           groupRun,
@@ -54,6 +62,9 @@ change. 1: something would. 2: an error.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return o.runDiffObjects(cmd.Context())
+			}
+			if places(args) {
+				return o.runCompare(cmd.Context(), args)
 			}
 			return o.runDiff(cmd.Context(), args)
 		},
