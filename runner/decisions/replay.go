@@ -196,7 +196,7 @@ func (r *replay) unlike(d *decision, again message.Decision, relies policy.Relia
 	case made.Hash == "" && again.Hash != "":
 		return "no policy has decided: " + cmp.Or(made.Message, "the rule was "+made.Rule), nil
 	case !beyond(made.Rule) && made.Hash != again.Hash && len(made.Args)+len(again.Args) == 0:
-		return "its arguments, or the tool, are not those that were judged: the journal holds no secrets", nil
+		return "its arguments in the journal, or the tool, are not those that were judged: secrets are taken out of a journal", nil
 	case len(made.Facts) > 0 && len(again.Facts) > 0 && sameFacts(made.Facts, again.Facts):
 		return "", nil // all that was found out about the call then is found out now
 	}

@@ -21,6 +21,9 @@ type Place struct {
 	// At is a place as moment.Find takes it: a message, a call, turn/N or step/N; "" is
 	// the end.
 	At string
+	// Files is a folder with files of the run besides its own; "" is none. What it has is
+	// taken where its hash is the recorded one.
+	Files string
 }
 
 // Comparison is what differs between two runs at a place of each, or between two places of
@@ -107,6 +110,7 @@ func Compare(ctx context.Context, a, b Place) (*Comparison, error) {
 type side struct {
 	found journal.Found
 	name  string
+	files string
 	at    *moment.Moment
 }
 
@@ -119,7 +123,7 @@ func findSide(ctx context.Context, p Place) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &side{found, p.At, at}, nil
+	return &side{found, p.At, p.Files, at}, nil
 }
 
 func (s *side) side() Side {

@@ -26,7 +26,7 @@ func newContents(a, b *side, states ...*workspace.Snapshot) *contents {
 	for _, s := range []*side{a, b} {
 		c.runs = append(c.runs, s.found.Dir)
 		w := s.at.Run.Started.Workspace
-		for _, dir := range []string{w.Dir, w.Source} {
+		for _, dir := range []string{w.Dir, s.files, w.Source} {
 			if dir == "" || seen[dir] {
 				continue
 			}

@@ -6,16 +6,22 @@ import (
 	"strings"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
+	"agentctl.dev/agentctl/runner/export"
 	"agentctl.dev/agentctl/runner/runs"
 )
 
 // placeEnd is the end of a run, where a place is named.
 const placeEnd = "end"
 
-// cutPlace splits RUN@PLACE. The @ of @latest does not separate.
+// cutPlace splits RUN@PLACE. The @ of @latest does not separate, nor does one in the name of
+// an export.
 func cutPlace(word string) (run, place string, ok bool) {
 	from := 0
-	if at := strings.Index(word, runs.Latest); at == 0 || at > 0 && word[at-1] == '/' {
+	if at := strings.LastIndex(word, export.Suffix+"@"); at >= 0 {
+		from = at + len(export.Suffix)
+	} else if export.Is(word) {
+		return word, "", false
+	} else if at := strings.Index(word, runs.Latest); at == 0 || at > 0 && word[at-1] == '/' {
 		from = at + len(runs.Latest)
 	}
 	at := strings.IndexByte(word[from:], '@')
@@ -41,7 +47,7 @@ func (o *diffOptions) runCompare(ctx context.Context, words []string) error {
 		if named && place == "" {
 			return usagef("%q names no place: it is RUN@turn/N, RUN@step/N, RUN@CALL, RUN@MESSAGE or RUN@end", word)
 		}
-		src, err := o.locateWord(ctx, run)
+		src, err := o.openWord(ctx, run)
 		if err != nil {
 			return err
 		}
@@ -54,6 +60,9 @@ func (o *diffOptions) runCompare(ctx context.Context, words []string) error {
 			place = ""
 		}
 		sides[i] = runs.Place{State: src.state, Ref: id, At: place}
+		if src.export != nil {
+			sides[i].Files = src.export.Files
+		}
 	}
 	c, err := runs.Compare(ctx, sides[0], sides[1])
 	if err != nil {

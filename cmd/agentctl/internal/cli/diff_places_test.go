@@ -20,6 +20,8 @@ func TestAPlaceIsBehindTheNameOfARun(t *testing.T) {
 		"@latest@@latest":        {"@latest", "@latest", true},
 		"run/x/call_1_1":         {"run/x/call_1_1", "", false},
 		"x@latest":               {"x", "latest", true},
+		"a@b.tar.gz":             {"a@b.tar.gz", "", false},
+		"./a@b.tar.gz@step/3":    {"./a@b.tar.gz", "step/3", true},
 		"run.agentctl.dev/x@y/1": {"run.agentctl.dev/x", "y/1", true},
 	} {
 		run, place, named := cutPlace(word)

@@ -37,7 +37,7 @@ repository, agents above) still counts. --policy names the policies that judge,
 instead. Without both, those of the run judge: then nothing may flip.
 
 A call is not judged where its circumstances are not in the journal: a link that
-is gone, a script that was changed, a secret in its arguments. The reason is shown.
+is gone, a script that was changed, arguments without a secret. The reason is shown.
 Calls of subagents are those of their own runs: agentctl get runs.
 
 Exit code 0: nothing flips. 1: something does. 2: an error.`,
@@ -63,7 +63,7 @@ func (o *policyReplayOptions) runPolicyReplay(ctx context.Context, word string) 
 			return err
 		}
 	}
-	src, err := o.locateWord(ctx, word)
+	src, err := o.openWord(ctx, word)
 	if err != nil {
 		return err
 	}
