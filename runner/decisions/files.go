@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -113,7 +112,7 @@ func (w *world) state(id string) (map[workspace.Path]*workspace.Entry, error) {
 	if s, ok := w.states[id]; ok {
 		return s, nil
 	}
-	read, err := workspace.ReadState(stored(w.found.Dir), id)
+	read, err := workspace.ReadState(journal.Stored(w.found.Dir), id)
 	if err != nil {
 		return nil, err
 	}
@@ -130,17 +129,6 @@ func (w *world) state(id string) (map[workspace.Path]*workspace.Entry, error) {
 	}
 	w.states[id], w.order = s, append(w.order, id)
 	return s, nil
-}
-
-// stored are the blobs of the run.
-type stored string
-
-// GetBlob implements workspace.Blobs.
-func (s stored) GetBlob(id string) ([]byte, error) { return journal.ReadBlob(string(s), id) }
-
-// PutBlob implements workspace.Blobs.
-func (stored) PutBlob([]byte) (string, error) {
-	return "", errors.New("the journal of the run is only read")
 }
 
 // unlike returns why the files that a call was judged by may not be what they are now; ""

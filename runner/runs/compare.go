@@ -156,11 +156,11 @@ func compareFiles(ctx context.Context, a, b *side) (FilesCompared, error) {
 	if out.Unknown.A != "" || out.Unknown.B != "" {
 		return out, nil
 	}
-	from, err := workspace.ReadState(Stored(a.found.Dir), a.at.Files.State)
+	from, err := workspace.ReadState(journal.Stored(a.found.Dir), a.at.Files.State)
 	if err != nil {
 		return out, err
 	}
-	to, err := workspace.ReadState(Stored(b.found.Dir), b.at.Files.State)
+	to, err := workspace.ReadState(journal.Stored(b.found.Dir), b.at.Files.State)
 	if err != nil {
 		return out, err
 	}
