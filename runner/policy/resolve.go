@@ -199,7 +199,7 @@ var secretNames = []string{
 
 var secretFolders = []string{"/.ssh/", "/.aws/", "/.gnupg/", "/.kube/", "/.docker/", "/.config/gh/"}
 
-// IsSecret reports whether the name of a file says that it holds secrets, as path.secret in rules.
+// IsSecret reports whether the name of a file says that it holds secrets, as `secret` of a path in rules.
 func IsSecret(p string) bool {
 	base := path.Base(p)
 	if base == ".env.example" || base == ".env.sample" || base == ".env.template" || strings.HasSuffix(base, ".pub") {
