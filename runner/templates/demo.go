@@ -52,11 +52,11 @@ func Demos() []Demo {
 		},
 		{
 			Name: "fork", Does: "a run that failed in CI goes on elsewhere, one call earlier", ExitCode: reason.ExitOutput,
-			Files: []string{"agent.yaml", "ci.yaml"}, Fork: &DemoFork{At: "call_5_1", Files: []string{"agent.yaml", "desk.yaml"}},
+			Files: []string{"agent.yaml", "ci.yaml"}, Fork: &DemoFork{At: "call_5_1", Files: []string{"agent.yaml", "desk/policy.yaml"}},
 			Shown: []string{
 				`The policy of the pipeline refused the edit of CHANGES, so the run failed: exit code 6.`,
 				`Its export is one file, from which another machine begins a run before that call, with the files as they were.`,
-				`The call was judged again, by desk.yaml, and allowed. What came before was taken from the journal.`,
+				`The call was judged again, by desk/policy.yaml, and allowed. What came before was taken from the journal.`,
 				`"make test" was executed once: tests.log, which it appends to, has one line.`,
 			},
 		},
