@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"agentctl.dev/agentctl/runner/coder"
+	"agentctl.dev/agentctl/runner/coder/installed"
 	"agentctl.dev/agentctl/runner/model/modeltest"
 )
 
@@ -30,7 +31,7 @@ echo '{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}'
 // BenchmarkCodingAgent compares a call of a coding agent of others with its floor: the same
 // program with the same arguments, alone, in a copy and a home of its own. It measures a
 // stand-in, and with $CODERS (.ci/coders installs it) the programs themselves. Cold is a call
-// before which nobody knows the version of the program.
+// before which the version of the program is not remembered.
 func BenchmarkCodingAgent(b *testing.B) {
 	libexec := buildTools(b)
 	place := filepath.Join(b.TempDir(), "node_modules", "stand-in")
@@ -41,12 +42,32 @@ func BenchmarkCodingAgent(b *testing.B) {
 	if err := os.WriteFile(program, []byte(standIn), 0o700); err != nil { //nolint:gosec // a program
 		b.Fatal(err)
 	}
-	time.Sleep(3 * time.Second) // a version is remembered once the file has been left alone
+	untilSettled(b, program, filepath.Dir(place))
 	driver, _ := coder.DriverOf("opencode")
 	b.Run("stand-in", func(b *testing.B) { benchmarkCodingAgent(b, libexec, driver, program) })
 	if programs := os.Getenv("CODERS"); programs != "" {
 		for _, d := range coder.Drivers() {
 			b.Run(d.Name, func(b *testing.B) { benchmarkCodingAgent(b, libexec, d, filepath.Join(programs, d.Program)) })
+		}
+	}
+}
+
+// untilSettled waits until the version of a program can be remembered: its files have to have
+// been left alone for a moment.
+func untilSettled(b *testing.B, program, packages string) {
+	b.Helper()
+	memory := installed.Memory{Dir: b.TempDir()}
+	files, err := installed.Look(b.Context(), program, packages)
+	if err != nil {
+		b.Fatal(err)
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for err = memory.Keep(b.Context(), files, packages, "1"); err != nil; err = memory.Keep(b.Context(), files, packages, "1") {
+		select {
+		case <-tick.C:
+		case <-b.Context().Done():
+			b.Fatal(err)
 		}
 	}
 }

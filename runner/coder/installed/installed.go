@@ -35,7 +35,8 @@ const mostFiles = 50_000
 var ErrUnknown = errors.New("its files do not tell its version")
 
 // Look returns what tells a program from all others: of each of its files the path, the
-// size, the inode, and the times of its last changes, of which nobody can set the second.
+// size, the inode, the owner, and the times of the last change of its content and of its
+// inode (mtime and ctime). No program can set the ctime.
 //
 //	program                              its files
 //	in a folder of packages              all in that folder: its script starts another file of it

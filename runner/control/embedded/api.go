@@ -21,6 +21,7 @@ import (
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/openapi"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/informers"
@@ -96,6 +97,7 @@ func newAPI(p parts) (*genericapiserver.GenericAPIServer, error) {
 	// finalizer, for the controllers; see control.Options.Collect.
 	objects := *r.Etcd
 	objects.EnableGarbageCollection = true
+	c.AddReadyzChecks(healthz.NamedCheck(runsCheck, p.mount.ready))
 	complete := (&apiserver.Config{GenericConfig: c, ExtraConfig: apiserver.ExtraConfig{
 		CRDRESTOptionsGetter: getter{options.NewCRDRESTOptionsGetter(objects, c.ResourceTransformers, c.StorageObjectCountTracker), p.histories},
 		AuthResolverWrapper:  webhook.NewDefaultAuthenticationInfoResolverWrapper(nil, nil, c.LoopbackClientConfig, noop.NewTracerProvider()),
@@ -150,7 +152,7 @@ func loopback(p parts) *rest.Config {
 	}
 }
 
-// waitReady polls until the API is ready.
+// waitReady polls until the API is ready. Who serves the runs needs it for that.
 func waitReady(ctx context.Context, loopback *rest.Config, failed <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, apiPatience)
 	defer cancel()
@@ -161,7 +163,7 @@ func waitReady(ctx context.Context, loopback *rest.Config, failed <-chan struct{
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if code, err := status(ctx, client, loopback.Host+"/readyz"); err == nil && code == http.StatusOK {
+		if code, err := status(ctx, client, loopback.Host+"/readyz?exclude="+runsCheck); err == nil && code == http.StatusOK {
 			return nil
 		}
 		select {

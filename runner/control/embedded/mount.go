@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,6 +27,17 @@ var liveResources = map[string][]string{
 type mount struct {
 	api  http.Handler
 	live atomic.Pointer[http.Handler]
+}
+
+// runsCheck is the name of the check of /readyz that requests to runs are served.
+const runsCheck = "runs"
+
+// ready is that check: a client that has started the server begins a run at once.
+func (m *mount) ready(*http.Request) error {
+	if m.live.Load() == nil {
+		return errors.New("requests to runs are not served yet")
+	}
+	return nil
 }
 
 func (m *mount) ServeHTTP(w http.ResponseWriter, r *http.Request) {

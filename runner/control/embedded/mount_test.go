@@ -115,3 +115,16 @@ func TestLiveRequestsBeforeTheirHandlerComeAgain(t *testing.T) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 }
+
+// A client that starts the server waits for /readyz, and begins a run at once.
+func TestAServerIsReadyWhenRunsAreServed(t *testing.T) {
+	m := &mount{}
+	if err := m.ready(nil); err == nil {
+		t.Error("ready although requests to runs are refused")
+	}
+	h := http.Handler(http.HandlerFunc(echo))
+	m.live.Store(&h)
+	if err := m.ready(nil); err != nil {
+		t.Error(err)
+	}
+}
