@@ -326,6 +326,9 @@ type ForkOptions struct {
 	// Export is where the run is, in place of State and Ref. Its change is then for the folder
 	// Workspace; default the current one.
 	Export *export.Opened
+	// TrustManifests lets the manifests in an export declare what goes on, where Paths and
+	// Manifests do not: they may start any program, with or without a sandbox.
+	TrustManifests bool
 	// OutsideKept accepts that what the run did outside before the place stays done.
 	OutsideKept bool
 	// Begun is called with the id of the new run and a sentence for people when it is there
@@ -399,6 +402,9 @@ func (o *ForkOptions) forkable(found journal.Found, m *moment.Moment) ([]moment.
 		return nil, refused("clients made its calls, and no model")
 	case o.Export == nil && o.Workspace != "":
 		return nil, refused("its change is for the folder that it began with").WithHint("--workspace is for a run that was exported")
+	case o.Export != nil && len(o.Paths) == 0 && o.Manifests == nil && !o.TrustManifests:
+		return nil, refused("manifests that came with an export may start any program, and are not taken as yours").
+			WithHint("name your own with -f, or accept them with --trust-manifests if you trust who has made the export")
 	case o.Export != nil && o.Export.Files == "" && m.Folder() != "":
 		return nil, refused("the export has no files").WithHint("export it with them: agentctl export run/" + found.ID)
 	case m.Files.Unknown != "":

@@ -21,6 +21,7 @@ type forkOptions struct {
 	prompt           string
 	policies         []string
 	workspace        string
+	trustManifests   bool
 	outsideKept      bool
 	approve          string
 	timeout          time.Duration
@@ -51,7 +52,9 @@ that was applied. It is listed, and the fork needs --outside-kept. What was appr
 for always is asked about again. A run that worked in place is forked into a copy.
 
 FILE is one that "agentctl export" has written, also on another machine: the new run has
-the files that are in it, and its change is for the folder of --workspace.`,
+the files that are in it, and its change is for the folder of --workspace. The manifests
+are those of -f: an export may come from anybody, and its own manifests may start any
+program. --trust-manifests takes them.`,
 		Example: `  agentctl fork @latest --at call_3_1
   agentctl fork run/fixer-01k --at step/7 --model large
   agentctl fork @latest --at call_3_1 -f agents -f stricter.yaml
@@ -74,6 +77,7 @@ the files that are in it, and its change is for the folder of --workspace.`,
 	f.StringVarP(&o.prompt, "prompt", "p", "", "next message to the model: a `text`, @FILE, or - for stdin")
 	f.StringVar(&o.workspace, "workspace", "", "of an export: the `folder` that the change is for (default the current one)")
 	_ = cmd.MarkFlagDirname("workspace") // fails only for a flag that is not there
+	f.BoolVar(&o.trustManifests, "trust-manifests", false, "of an export: go on by the manifests in it, which may start any program")
 	f.BoolVar(&o.outsideKept, "outside-kept", false, "accept that what the run did outside before stays done")
 	output(cmd, &o.output, "what stdout holds: the answer, one object, or every new event")
 	approve(cmd, &o.approve)
@@ -115,7 +119,7 @@ func (o *forkOptions) runFork(ctx context.Context, word string, hasPrompt, hasTi
 			return err
 		}
 	}
-	fo := runner.ForkOptions{Ref: id, Export: src.export, At: o.at, OutsideKept: o.outsideKept, RunOptions: runner.RunOptions{
+	fo := runner.ForkOptions{Ref: id, Export: src.export, TrustManifests: o.trustManifests, At: o.at, OutsideKept: o.outsideKept, RunOptions: runner.RunOptions{
 		Paths: o.files, Stdin: o.app.In, Agent: o.agent, Model: o.model, Policies: o.policies, Workspace: o.workspace, Prompt: o.prompt, State: state, Approve: o.approve, Timeout: o.timeout,
 		AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd, FailOnDenied: o.failOnDenied, Version: readVersion().Version,
 		Terminal: o.app.terminal(), Telemetry: o.app.openTelemetry(),
