@@ -87,7 +87,7 @@ func parseCall(word string) (runRef, error) {
 // flag names it.
 func (t *target) locate(ctx context.Context, r runRef) (*source, error) {
 	if r.file != "" {
-		return nil, reason.Usagef("%s is the export of a run, which stays as it is", r.file).WithHint("agentctl fork " + r.file + " begins a run from it")
+		return nil, reason.Usagef("%s is the export of a run, which stays as it is", r.file).WithHint("agentctl fork " + r.file + " -f MANIFESTS begins a run from it")
 	}
 	f := &finder{target: t}
 	s, err := f.find(ctx, r)

@@ -46,7 +46,7 @@ func (e Exported) WriteText(s *Screen) error {
 	for _, glob := range e.Excluded {
 		b.WriteString("left out: " + Line(glob) + "\n")
 	}
-	b.WriteString(next(s, "agentctl fork "+shellWord(e.File)))
+	b.WriteString(next(s, "agentctl fork "+shellWord(e.File)+" -f MANIFESTS"))
 	return Text(s, b.String())
 }
 
