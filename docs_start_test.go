@@ -11,6 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/decisions"
 )
 
 // TestFirstStepsWork takes the steps of docs/start.md that need no model: who
@@ -46,7 +47,7 @@ func TestFirstStepsWork(t *testing.T) {
 	if err != nil || cases.Failed > 0 {
 		t.Errorf("policy test: %+v, %v", cases, err)
 	}
-	push, err := runner.CanI(t.Context(), runner.AccessOptions{Paths: agents, Tool: "bash", Args: json.RawMessage(`{"command": "make && git push"}`)})
+	push, err := decisions.CanI(t.Context(), decisions.AccessOptions{Paths: agents, Tool: "bash", Args: json.RawMessage(`{"command": "make && git push"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestFirstStepsWork(t *testing.T) {
 	if !strings.Contains(page, shown) {
 		t.Errorf("docs/start.md does not show what auth can-i answers: %q", shown)
 	}
-	todos, err := runner.CanI(t.Context(), runner.AccessOptions{Paths: agents, Tool: "todos", Args: json.RawMessage(`{"word": "TODO"}`)})
+	todos, err := decisions.CanI(t.Context(), decisions.AccessOptions{Paths: agents, Tool: "todos", Args: json.RawMessage(`{"word": "TODO"}`)})
 	if err != nil || todos.Decision != message.Allow {
 		t.Errorf("a call of todos: %+v, %v", todos, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
+	"agentctl.dev/agentctl/runner/decisions"
 )
 
 // agreeing are calls of every kind, as JSON; none that is allowed changes what a
@@ -135,7 +136,7 @@ func TestCanISaysWhatARunDecides(t *testing.T) {
 				if part == nil {
 					t.Fatalf("there is no %s of %s %s; the run ended %+v", id, c.tool, c.args, out.Run.Finished)
 				}
-				a, err := CanI(t.Context(), AccessOptions{Paths: []string{p.manifests}, Workspace: p.workspace, Tool: c.tool, Args: json.RawMessage(c.args)})
+				a, err := decisions.CanI(t.Context(), decisions.AccessOptions{Paths: []string{p.manifests}, Workspace: p.workspace, Tool: c.tool, Args: json.RawMessage(c.args)})
 				if err != nil {
 					if part.Decision != nil {
 						t.Errorf("%s %s: can-i says %v, the run %+v", c.tool, c.args, err, part.Decision)

@@ -11,6 +11,7 @@ import (
 	"agentctl.dev/agentctl/api/event"
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/decisions"
 	"agentctl.dev/agentctl/runner/journal"
 )
 
@@ -69,7 +70,7 @@ func TestArgumentsWithoutAnEndAreNoHarm(t *testing.T) {
 		p := newPlace(t, agent("tools: [{name: count}]\npolicyRefs: [{name: p}]", "- calls: [{tool: count, args: {text: x}}]\n- say: done\n", counter, policyOf(rules)), nil)
 		out := p.run(t)
 		want(t, out, reason.Completed)
-		a, err := CanI(t.Context(), AccessOptions{Paths: []string{p.manifests}, Tool: "count", Args: []byte(`{"deep":` + deep + `}`)})
+		a, err := decisions.CanI(t.Context(), decisions.AccessOptions{Paths: []string{p.manifests}, Tool: "count", Args: []byte(`{"deep":` + deep + `}`)})
 		if err == nil && a.Decision == "" {
 			t.Errorf("depth %d: no decision", depth)
 		}

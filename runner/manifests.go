@@ -20,6 +20,7 @@ import (
 	"agentctl.dev/agentctl/runner/admission"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/image/artifact"
 	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/lock"
 	"agentctl.dev/agentctl/runner/manifest"
@@ -71,7 +72,7 @@ func Validate(ctx context.Context, o ValidateOptions) (*Report, error) {
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	set, _, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{
-		Cases: true, Programs: true, Strict: o.Strict, Images: func(ref string) (string, error) { return images(o.State, false)(ctx, ref) },
+		Cases: true, Programs: true, Strict: o.Strict, Images: func(ref string) (string, error) { return artifact.OfSkills(o.State, false)(ctx, ref) },
 	}))
 	found.Named()
 	if o.Strict { // those of the reader, too
@@ -113,7 +114,7 @@ func TestPolicies(ctx context.Context, o PolicyTestOptions) (*policytest.Report,
 		return nil, reason.Usagef("no manifests are named").WithHint("name a file, a folder or - with -f")
 	}
 	_, catalog, found := admission.Read(ctx, o.Paths, o.Stdin, registries().Admission(admission.Options{
-		Cases: true, Images: func(ref string) (string, error) { return images(o.State, false)(ctx, ref) },
+		Cases: true, Images: func(ref string) (string, error) { return artifact.OfSkills(o.State, false)(ctx, ref) },
 	}))
 	if found.HasErrors() {
 		return nil, &InvalidError{Findings: found}
@@ -531,7 +532,7 @@ func LockFile(path string) string { return lock.Beside(path) }
 // error with the reason LockDrift; its other errors are those of Probe, an *InvalidError or
 // a *reason.UsageError.
 func Lock(ctx context.Context, o LockOptions) (*Locked, error) {
-	read, err := plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries(), Images: images(o.State, false)})
+	read, err := plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries(), Images: artifact.OfSkills(o.State, false)})
 	if err != nil {
 		return nil, err
 	}

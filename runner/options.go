@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -29,7 +28,6 @@ import (
 	"agentctl.dev/agentctl/runner/model/provider"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
-	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/telemetry"
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
@@ -285,7 +283,7 @@ type ManifestOptions struct {
 // ReadManifests reads manifests for several runs, with the Tests among them. Its errors are
 // an *InvalidError or a *reason.UsageError.
 func ReadManifests(ctx context.Context, o ManifestOptions) (*Manifests, error) {
-	return plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, RunPolicies: o.Policies, Tests: true, Registries: registries(), Images: images(o.State, false)})
+	return plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, RunPolicies: o.Policies, Tests: true, Registries: registries(), Images: artifact.OfSkills(o.State, false)})
 }
 
 // Document is an object that is in no file, as a control plane stores them.
@@ -334,7 +332,7 @@ func (o *RunOptions) planning(ahead func(*plan.Plan)) plan.Options {
 	return plan.Options{
 		Paths: o.Paths, Stdin: o.Stdin, Documents: o.Documents, Admitted: o.Manifests, WithoutRun: o.WithoutRun, Models: o.Models, Person: o.Answers, Agent: o.Agent, Prefer: o.prefer, Model: o.Model, Skill: o.Skill, Prompt: o.Prompt, Authored: o.Authored, Data: o.Data, RecordedExpansions: o.expansions, Command: o.Command, Arguments: o.Arguments, Attach: o.Attach, Inputs: o.Inputs,
 		Workspace: o.Workspace, InPlace: o.InPlace, State: o.State, Approve: o.Approve, Timeout: o.Timeout, Pins: o.Pins,
-		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead, Images: images(o.State, false),
+		RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Policies: o.Shared.rules(), Served: o.Caller != nil, Registries: registries(), RecordedInputs: o.recorded(), RecordedFiles: o.attached, RecordedOrigins: o.origins, Ahead: ahead, Images: artifact.OfSkills(o.State, false),
 	}
 }
 
@@ -402,18 +400,6 @@ func (o *RunOptions) journal() disk {
 // host are the options of the programs that the run starts.
 func (o *RunOptions) host() environment.HostOptions {
 	return environment.HostOptions{Kinds: registries().Sources, State: o.State, Keys: o.Keys, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}
-}
-
-// images returns what keeps the images of skills in a state folder. Offline fetches none.
-func images(state string, offline bool) func(ctx context.Context, ref string) (string, error) {
-	return func(ctx context.Context, ref string) (string, error) {
-		dir, err := statedir.Find(state) // a folder that was found is found again
-		if err != nil {
-			return "", err
-		}
-		store := artifact.Store{Dir: filepath.Join(dir, "cache", "skills"), Offline: offline}
-		return store.Folder(ctx, ref)
-	}
 }
 
 // registries are the model providers and tool sources of this version, which all runs of

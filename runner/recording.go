@@ -19,6 +19,7 @@ import (
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/image/artifact"
 	"agentctl.dev/agentctl/runner/journal"
 	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/loop"
@@ -488,7 +489,7 @@ func (r *recorded) runAgain(ctx context.Context, c *cassette.Cassette, o RunOpti
 	if err != nil {
 		return nil, err
 	}
-	if err := p.FetchSkills(ctx, images(o.State, false)); err != nil {
+	if err := p.FetchSkills(ctx, artifact.OfSkills(o.State, false)); err != nil {
 		return nil, err
 	}
 	host, newID := environment.NewHost(o.host()), execution.NewIDs(time.Now)

@@ -18,6 +18,7 @@ import (
 	"agentctl.dev/agentctl/runner/cassette"
 	"agentctl.dev/agentctl/runner/evidence"
 	"agentctl.dev/agentctl/runner/execution"
+	"agentctl.dev/agentctl/runner/image/artifact"
 	"agentctl.dev/agentctl/runner/loop"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/prompt"
@@ -281,7 +282,7 @@ func (r *recorded) present(ctx context.Context, o *ReplayOptions) (*recorded, []
 	read := o.Manifests
 	if read == nil {
 		var err error
-		if read, err = plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries(), Images: images("", true)}); err != nil {
+		if read, err = plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries(), Images: artifact.OfSkills("", true)}); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"agentctl.dev/agentctl/api/reason"
+	"agentctl.dev/agentctl/runner/decisions"
 )
 
 // pushedSkill is a registry on this host with one skill, and the reference of that.
@@ -134,7 +135,7 @@ func TestAnImageThatCannotBeHad(t *testing.T) {
 	for what, run := range map[string]func() error{
 		"run": func() error { _, err := Run(t.Context(), p.options()); return err },
 		"can-i": func() error {
-			_, err := CanI(t.Context(), AccessOptions{Paths: []string{p.manifests}, Tool: "count"})
+			_, err := decisions.CanI(t.Context(), decisions.AccessOptions{Paths: []string{p.manifests}, Tool: "count"})
 			return err
 		},
 		"replay": func() error {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -277,10 +276,7 @@ func (r *replay) read(ctx context.Context) error {
 	for _, ref := range r.was.Agent.Spec.PolicyRefs {
 		named = append(named, ref.Name)
 	}
-	o := registries().Admission(admission.Options{RunPolicies: named, SkipTests: true, Images: func(ref string) (string, error) {
-		kept := artifact.Store{Dir: filepath.Join(r.State, "cache", "skills"), Offline: true}
-		return kept.Folder(ctx, ref)
-	}})
+	o := registries().Admission(admission.Options{RunPolicies: named, SkipTests: true, Images: func(ref string) (string, error) { return artifact.OfSkills(r.State, true)(ctx, ref) }})
 	_, catalog, found := admission.Read(ctx, r.Paths, r.Stdin, o)
 	if found.HasErrors() {
 		return &manifest.InvalidError{Findings: found}

@@ -11,7 +11,7 @@ import (
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/api/reason"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/decisions"
 	"agentctl.dev/agentctl/runner/opencode"
 )
 
@@ -186,7 +186,7 @@ func TestACarriedRuleDecidesAsItDid(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := runner.CanI(t.Context(), runner.AccessOptions{Paths: []string{r.Dir}, Agent: c.agent, Workspace: work, Tool: call.tool, Args: args})
+				got, err := decisions.CanI(t.Context(), decisions.AccessOptions{Paths: []string{r.Dir}, Agent: c.agent, Workspace: work, Tool: call.tool, Args: args})
 				if err != nil {
 					t.Fatalf("%s %s: %v", call.tool, args, err)
 				}

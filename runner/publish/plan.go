@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -99,8 +98,7 @@ func (o *Options) plan(ctx context.Context, found journal.Found) (*Plan, error) 
 
 // present is the plan with the manifests as they are now.
 func (o *Options) present(ctx context.Context, then *plan.Plan, known plan.Registries) (*plan.Plan, error) {
-	kept := artifact.Store{Dir: filepath.Join(o.State, "cache", "skills"), Offline: true}
-	admitted, err := plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: known, Images: kept.Folder})
+	admitted, err := plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: known, Images: artifact.OfSkills(o.State, true)})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/image/reference"
+	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // Limits of an artifact. It holds texts and scripts, not programs.
@@ -42,6 +43,19 @@ type Store struct {
 	Dir string
 	// Offline asks no registry: what is not kept is an error.
 	Offline bool
+}
+
+// OfSkills returns Folder of the store that a state folder has for the images of skills; ""
+// is the folder that statedir.Find finds.
+func OfSkills(state string, offline bool) func(ctx context.Context, ref string) (string, error) {
+	return func(ctx context.Context, ref string) (string, error) {
+		dir, err := statedir.Find(state)
+		if err != nil {
+			return "", err
+		}
+		store := Store{Dir: filepath.Join(dir, "cache", "skills"), Offline: offline}
+		return store.Folder(ctx, ref)
+	}
 }
 
 // Folder returns the folder on this host with the files of an artifact, which is fetched

@@ -15,7 +15,7 @@ import (
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/decisions"
 )
 
 type canIOptions struct {
@@ -90,7 +90,7 @@ func (o *canIOptions) runCanI(ctx context.Context, tool string) error {
 	if err := needFiles(o.files); err != nil {
 		return err
 	}
-	a, err := runner.CanI(ctx, runner.AccessOptions{
+	a, err := decisions.CanI(ctx, decisions.AccessOptions{
 		Paths: o.files, Stdin: o.app.In, Agent: o.agent, Above: o.below, Policies: o.policies, WithoutRepository: o.noRepository, Workspace: o.workspace, Tool: tool, Args: args,
 	})
 	if err != nil {
@@ -130,7 +130,7 @@ func callArguments(value string) (json.RawMessage, error) {
 	return b, nil
 }
 
-func shownAccess(a *runner.Access) display.Access {
+func shownAccess(a *decisions.Access) display.Access {
 	s := display.Access{Decision: a.Decision, Rule: named(a.Policy, a.Rule), Place: placeOf(a.File, a.Line), Reason: a.Reason, Warnings: a.Warnings}
 	for _, r := range a.Reaches {
 		s.Reaches = append(s.Reaches, reachedLine(r))
@@ -142,7 +142,7 @@ func shownAccess(a *runner.Access) display.Access {
 }
 
 // reachedLine is an agent that a call can start, as one line.
-func reachedLine(r runner.Reached) string {
+func reachedLine(r decisions.Reached) string {
 	text := fmt.Sprintf("%s: %s", r.Agent, cmp.Or(strings.Join(r.Tools, ", "), "no tools"))
 	if len(r.Policies) > 0 {
 		text += "; judged by " + strings.Join(r.Policies, ", ")

@@ -1,10 +1,11 @@
-package runner
+package decisions
 
 import (
 	"context"
 	"encoding/json"
 	"io"
 
+	"agentctl.dev/agentctl/runner/image/artifact"
 	"agentctl.dev/agentctl/runner/plan"
 )
 
@@ -15,10 +16,11 @@ type AccessOptions struct {
 	Stdin io.Reader
 	// Agent by name; may be "" where the manifests hold one.
 	Agent string
-	// Above are the agents that have started the agent, that of the run first; Policies
-	// narrow the run, as those of RunOptions.
-	Above, Policies []string
-	// WithoutRepository is that of RunOptions.
+	// Above are the agents that have started the agent, that of the run first.
+	Above []string
+	// Policies are the names of those that narrow the run.
+	Policies []string
+	// WithoutRepository leaves out the policies of the workspace's repository.
 	WithoutRepository bool
 	// Workspace is the folder whose files the call would see; "" is that of the
 	// manifests, else the current folder.
@@ -38,7 +40,10 @@ type Reached = plan.Reached
 type Blocker = plan.Blocker
 
 // CanI judges a call as a run would, without a run: nothing is started, asked or
-// written. Its errors are an *InvalidError or a *reason.UsageError.
+// written. Its errors are a *manifest.InvalidError or a *reason.UsageError.
 func CanI(ctx context.Context, o AccessOptions) (*Access, error) {
-	return plan.Judge(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Above: o.Above, RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository, Workspace: o.Workspace, Images: images("", true), Registries: registries()}, o.Tool, o.Args)
+	return plan.Judge(ctx, plan.Options{
+		Paths: o.Paths, Stdin: o.Stdin, Agent: o.Agent, Above: o.Above, RunPolicies: o.Policies, WithoutRepository: o.WithoutRepository,
+		Workspace: o.Workspace, Images: artifact.OfSkills("", true), Registries: registries(),
+	}, o.Tool, o.Args)
 }
