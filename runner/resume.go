@@ -304,7 +304,7 @@ func (r *run) addTurn(ctx context.Context, found journal.Found, p *plan.Plan, e 
 	if err := r.exec.Resume(resumed, ""); err != nil {
 		return err
 	}
-	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot, State: r.exec.View.FilesState})
+	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot, State: r.exec.View.FilesState, StateUnknown: r.exec.View.FilesUnknown})
 	return nil
 }
 
@@ -424,7 +424,7 @@ func (r *run) resume() error {
 	if r.folder.lent != nil {
 		files = *r.folder.lent
 	}
-	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot, State: r.exec.View.FilesState})
+	r.connect(environment.Options{Workspace: files, Resumed: true, Snapshot: r.exec.View.Snapshot, State: r.exec.View.FilesState, StateUnknown: r.exec.View.FilesUnknown})
 	return nil
 }
 

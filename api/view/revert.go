@@ -28,7 +28,7 @@ func (r *Run) revert(d event.RunReverted) error {
 		for _, m := range was.messages {
 			m.Error = ""
 		}
-		r.Remembered, r.Todos, r.FilesState, r.reverts = was.remembered, was.todos, was.files, r.reverts[:last]
+		r.Remembered, r.Todos, r.FilesState, r.FilesUnknown, r.reverts = was.remembered, was.todos, was.files, false, r.reverts[:last]
 		return nil
 	}
 	at := slices.IndexFunc(r.Messages, func(m *message.Message) bool { return m.ID == d.To })
@@ -44,7 +44,7 @@ func (r *Run) revert(d event.RunReverted) error {
 	}
 	r.reverts = append(r.reverts, was)
 	// What was allowed for always may have been allowed in what is taken back.
-	r.Remembered, r.Todos, r.FilesState = nil, r.todosBefore(at), d.Files
+	r.Remembered, r.Todos, r.FilesState, r.FilesUnknown = nil, r.todosBefore(at), d.Files, false
 	return nil
 }
 

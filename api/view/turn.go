@@ -59,7 +59,7 @@ func (r *Run) goOnWith(e event.Event, d event.RunResumed) error {
 		r.Remembered = nil
 	}
 	if d.Turn.Fresh {
-		r.Changes, r.Snapshot, r.FilesState, r.Applied, r.AppliedLater, r.InSource = event.WorkspacePatch{}, "", "", nil, 0, false
+		r.Changes, r.Snapshot, r.FilesState, r.FilesUnknown, r.Applied, r.AppliedLater, r.InSource = event.WorkspacePatch{}, "", "", false, nil, 0, false
 	}
 	r.turn(e, d.Turn)
 	return nil

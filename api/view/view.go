@@ -90,6 +90,8 @@ type Run struct {
 	Snapshot string
 	// FilesState is the blob of their newest recorded state.
 	FilesState string
+	// FilesUnknown says that a state after it could not be recorded.
+	FilesUnknown bool
 	// FilesKept are the bytes of contents that were stored for all recorded states.
 	FilesKept int64
 
@@ -173,7 +175,7 @@ func (r *Run) apply(e event.Event) error {
 		if d.Step == 0 {
 			r.Snapshot = d.Snapshot
 		}
-		if d.Error != "" {
+		if r.FilesUnknown = d.Error != ""; r.FilesUnknown {
 			break
 		}
 		r.FilesState, r.FilesKept = d.Snapshot, r.FilesKept+d.Kept

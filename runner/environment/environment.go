@@ -68,9 +68,10 @@ type Options struct {
 
 	// Resumed says that the files of an interrupted run are opened again, Snapshot is
 	// the recorded state of them before its first program ran, State the newest recorded
-	// one; "" is not recorded.
+	// one; "" is not recorded. StateUnknown says that a later one could not be recorded.
 	Resumed         bool
 	Snapshot, State string
+	StateUnknown    bool
 	// Kept is that of workspace.Spec.
 	Kept int64
 

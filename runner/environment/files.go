@@ -31,6 +31,8 @@ type Files struct {
 	// step has begun, in nanoseconds since 1970, 0 before.
 	since string
 	begun atomic.Int64
+	// unknown says that the state after the step before could not be recorded.
+	unknown bool
 	// lender has lent the files; nil where they are the run's own.
 	lender *Files
 	// change is what the run did to the files, once it is recorded.
@@ -60,7 +62,7 @@ func openFiles(ctx context.Context, o *Options) (*Files, error) {
 			return nil, err
 		}
 		f.snapshot = func() error { return nil }
-		f.since = cmp.Or(o.State, o.Snapshot)
+		f.since, f.unknown = cmp.Or(o.State, o.Snapshot), o.StateUnknown
 	}
 	f.files, err = workspace.Open(ctx, spec, base)
 	f.touched.Store(base != nil)

@@ -29,23 +29,28 @@ func (f *Files) State(ctx context.Context, _ string) string {
 // snapshotTime bounds how long a step waits for the record of its files.
 const snapshotTime = 10 * time.Second
 
-// Snapshot records the state of the files after a step. A run that works on the files of
-// another one leaves that to the other one.
+// Snapshot records the state of the files after a step in which a program has begun, also
+// of a run that is being stopped. A run that works on the files of another one leaves that
+// to the other one.
 func (f *Files) Snapshot(ctx context.Context, step int) {
 	if f.lender != nil || f.since == "" {
 		return
 	}
-	began := time.Unix(0, f.begun.Swap(0))
-	ctx, cancel := context.WithTimeout(ctx, snapshotTime)
+	began := f.begun.Swap(0)
+	if began == 0 { // it was stopped before
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotTime)
 	defer cancel()
 	e := event.WorkspaceSnapshot{Step: step}
-	done, err := f.files.Step(ctx, f.since, began)
+	done, err := f.files.Step(ctx, f.since, time.Unix(0, began))
 	switch {
 	case err != nil:
-		e.Error = err.Error()
-	case done == nil:
-		return // nothing has changed
+		e.Error, f.unknown = err.Error(), true
+	case done.Changed == 0 && !f.unknown:
+		return
 	default:
+		f.unknown = false
 		e.Snapshot, e.Files, e.Bytes, e.Changed, e.Unkept, e.Kept = done.ID, done.Files, done.Bytes, done.Changed, done.Unkept, done.Kept
 		f.since = done.ID
 	}

@@ -242,7 +242,7 @@ func filesAt(all []event.Event, cut int) (f Files) {
 				f, changed = Files{}, ""
 			}
 		case event.RunReverted:
-			f.State, changed = d.Files, ""
+			f.State, f.Unknown, changed = d.Files, "", ""
 		case event.WorkspaceSnapshot:
 			if d.Step == 0 {
 				steps = d.Steps

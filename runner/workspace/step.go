@@ -59,8 +59,8 @@ type Recorded struct {
 }
 
 // Step records the state of the files after a step whose first call began at a time, as
-// what differs from the newest recorded state, of which since is the blob. It returns nil
-// if nothing does. Unchanged files cost a look; the contents of changed ones are kept,
+// what differs from the newest recorded state, of which since is the blob. If nothing does,
+// it is that state. Unchanged files cost a look; the contents of changed ones are kept,
 // those from before as well.
 func (w *Workspace) Step(ctx context.Context, since string, began time.Time) (*Recorded, error) {
 	if err := w.Ready(ctx); err != nil {
@@ -107,7 +107,7 @@ func (w *Workspace) Step(ctx context.Context, since string, began time.Time) (*R
 	w.kept += k.kept
 	changed := len(s.Entries) + len(s.Removed)
 	if changed == 0 {
-		return nil, nil //nolint:nilnil // nothing is to be recorded
+		return &Recorded{ID: since, Files: now.Files, Bytes: now.Bytes}, nil
 	}
 	b, err := json.Marshal(s)
 	if err != nil {

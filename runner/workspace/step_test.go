@@ -46,7 +46,7 @@ func TestStepsRecordWhatChangedAndWhatWasThereBefore(t *testing.T) {
 	ready(t, w)
 	base, err := w.Base().Record(spec.Blobs)
 	must(t, err)
-	if r := takeStep(t, w, base, began()); r != nil {
+	if r := takeStep(t, w, base, began()); r.ID != base || r.Changed != 0 || r.Files != 3 {
 		t.Errorf("nothing has changed, and recorded is %+v", r)
 	}
 	must(t, os.WriteFile(filepath.Join(w.Dir(), "a"), []byte("ONE\n"), 0o644))

@@ -67,10 +67,12 @@ func below(why string, width int) string {
 	return indent + strings.Join(text, "\n"+indent) + "\n"
 }
 
-// why is the reason why a call did not run, or not as it should have. Paths below root, the
-// folder of the run's files, are shown relative to it.
+// why is the reason why a call did not run, or not as it should have. What asked
+// about it comes last: a line may be cut. Paths below root, the folder of the run's files,
+// are shown relative to it.
 func why(c *message.ToolPart, answer message.Answer, root string) string {
 	var says []string
+	asked := ""
 	if c.Expands != "" {
 		says = append(says, "asked for by the prompt")
 	}
@@ -81,7 +83,7 @@ func why(c *message.ToolPart, answer message.Answer, root string) string {
 		case message.Deny:
 			says = append(says, "denied by "+rule+because(d.Message))
 		case message.Ask:
-			says = append(says, "asked by "+decider(d.Rule)+because(d.Message))
+			asked = "asked by " + decider(d.Rule) + because(d.Message)
 		case message.Redact:
 			says = append(says, "redacted by "+rule)
 		}
@@ -113,6 +115,9 @@ func why(c *message.ToolPart, answer message.Answer, root string) string {
 		case r.Code != "" && r.Code != message.CodeDenied && r.Code != message.CodeRejected:
 			says = append(says, string(r.Code)+because(r.Text))
 		}
+	}
+	if asked != "" {
+		says = append(says, asked)
 	}
 	return strings.Join(says, ", ")
 }
