@@ -26,6 +26,12 @@ type Place struct {
 	Files string
 }
 
+// Check reports whether the run and the place are there. The error is a *reason.UsageError.
+func (p Place) Check(ctx context.Context) error {
+	_, err := findSide(ctx, p)
+	return err
+}
+
 // Comparison is what differs between two runs at a place of each, or between two places of
 // one run.
 type Comparison struct {

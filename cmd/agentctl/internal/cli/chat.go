@@ -260,10 +260,14 @@ func (c *chat) turn(ctx context.Context, ro runner.RunOptions) {
 	})
 	defer signals.stop()
 	ro.Events, ro.Children, ro.Kill, ro.Cloning = shown.Event, shown.Child, signals.kill, shown.Notice
+	forks := c.place != nil
 	outcome, err := c.execute(ctx, ro, shown)
 	signals.stop()
 	if err != nil {
 		_ = a.report(c.cmd, err)
+		if forks {
+			c.tell("nothing was forked: the next prompt goes on with run/" + c.run.ID)
+		}
 		return
 	}
 	c.run, c.base.Continue = outcome.Run, outcome.Run.ID

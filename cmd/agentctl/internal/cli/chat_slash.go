@@ -179,6 +179,13 @@ func (c *chat) complete(before string) (from int, words []string) {
 			return len(of.command), beginning(of.names(), name)
 		}
 	}
+	if place, ok := strings.CutPrefix(before, "/fork "); ok && c.run != nil {
+		for _, p := range c.app.places(context.Background(), c.run.ID, place, true) {
+			word, _, _ := strings.Cut(p, "\t")
+			words = append(words, word)
+		}
+		return len("/fork "), words
+	}
 	from = strings.LastIndexAny(before, " \n\t(\"'") + 1
 	typed, ok := strings.CutPrefix(before[from:], "@")
 	if !ok {

@@ -36,9 +36,13 @@ func (c *chat) redo(ctx context.Context, _ string) (quit bool) {
 }
 
 // fork has the next prompt begin a new run.
-func (c *chat) fork(_ context.Context, place string) (quit bool) {
+func (c *chat) fork(ctx context.Context, place string) (quit bool) {
 	if c.run == nil {
 		return c.tell("nothing has been done yet")
+	}
+	if err := (runs.Place{State: c.base.State, Ref: c.run.ID, At: place}).Check(ctx); err != nil {
+		_ = c.app.report(c.cmd, err) // it shows the error; the chat has no exit code of it
+		return false
 	}
 	c.place = &place
 	from := place

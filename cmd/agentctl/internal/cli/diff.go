@@ -58,7 +58,7 @@ change. 1: something would. 2: an error.`,
   agentctl diff -f manifests/hello`,
 		GroupID:           groupRun,
 		Args:              o.someDiff,
-		ValidArgsFunction: a.completeManyRuns,
+		ValidArgsFunction: a.completeRunsAndPlaces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return o.runDiffObjects(cmd.Context())

@@ -70,6 +70,7 @@ program. --trust-manifests takes them.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.at, "at", "", "what it begins before: a `call`, a message, turn/N or step/N")
+	_ = cmd.RegisterFlagCompletionFunc("at", a.completePlaces(true)) // fails only for a flag that is not there
 	files(cmd, &o.files)
 	f.StringVar(&o.agent, "agent", "", "`name` of the Agent that goes on")
 	f.StringVar(&o.model, "model", "", "`name` of the Model that goes on")

@@ -44,6 +44,7 @@ stays done and is listed.
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.to, "to", "", "the first message that is taken back: an id, turn/N, or step/N")
+	_ = cmd.RegisterFlagCompletionFunc("to", a.completePlaces(false)) // fails only for a flag that is not there
 	f.BoolVar(&o.undo, "undo", false, "take the newest revert back")
 	output(cmd, &o.output, "format: a list of the files, or one object")
 	o.target.flags(cmd)

@@ -132,6 +132,9 @@ func because(text string) string {
 // subjects are the arguments that describe a call best.
 var subjects = []string{"command", "path", "pattern", "url", "query", "name"}
 
+// Subject is a call in a few words: its tool, and what it was about.
+func Subject(c *message.ToolPart) string { return Line(c.Tool + " " + title(c)) }
+
 // title is what a call was about: the command it runs, else the tool's own
 // words, else its arguments. Of a text of several lines it is the first, and how
 // many follow.
