@@ -118,12 +118,12 @@ func (f *found) note(name string, e fs.DirEntry) {
 }
 
 // otherNames returns the paths under which a call could also have named a file, and the
-// number of its names.
-func (e *Engine) otherNames(p Path) (others []Path, links int) {
+// number of its names. The root of the workspace without links is given.
+func (e *Engine) otherNames(p Path, realRoot string) (others []Path, links int) {
 	w := e.context.Workspace
 	root := filepath.Clean(w.Root)
 	leads := p.Real
-	if rel, ok := strings.CutPrefix(leads, realPath(root)+"/"); ok {
+	if rel, ok := strings.CutPrefix(leads, realRoot+"/"); ok {
 		leads = root + "/" + rel
 	}
 	others, links = e.namesIn(root, leads, p)
@@ -165,7 +165,7 @@ func (e *Engine) byAllNames(name, op string) []Path {
 	if p.Real == shell.Unknown {
 		return []Path{p}
 	}
-	others, links := e.otherNames(p)
+	others, links := e.otherNames(p, e.context.Workspace.realRoot())
 	p.Links = links
 	all := []Path{p}
 	if p.Real != p.Clean && filepath.IsAbs(p.Real) {
@@ -184,7 +184,7 @@ func (e *Engine) unlinked(name, op string) []Path {
 	root := filepath.Clean(e.context.Workspace.Root)
 	p := Path{Raw: name, Op: op, Clean: filepath.Join(root, name), Real: filepath.Join(realPath(root), name), InWorkspace: true}
 	p.Secret = IsSecret(name) || IsSecret(p.Real)
-	others, links := e.otherNames(p)
+	others, links := e.otherNames(p, e.context.Workspace.realRoot())
 	p.Links = links
 	all := []Path{p}
 	if p.Real != p.Clean {
@@ -202,7 +202,7 @@ func (e *Engine) rename(f *facts) {
 		if !strings.HasPrefix(f.paths[i].Real, "/") {
 			continue
 		}
-		others, links := e.otherNames(f.paths[i])
+		others, links := e.otherNames(f.paths[i], f.workspace.realRoot())
 		f.paths[i].Links = links
 		f.paths = append(f.paths, others...)
 	}

@@ -36,7 +36,7 @@ func (j *judged) remember(in *input) (grants []message.Grant, once string) {
 			return nil, "it reaches outside the workspace"
 		case p.Op != opRead && kept().MatchString(p.Real+"/"):
 			return nil, "git keeps hooks and settings there that run programs"
-		case p.Real != shell.Unknown && relative(p.Real, realPath(f.root)) != relative(p.Clean, f.root):
+		case p.Real != shell.Unknown && relative(p.Real, f.workspace.realRoot()) != relative(p.Clean, f.root):
 			return nil, "it goes through a symbolic link"
 		}
 	}
@@ -160,7 +160,7 @@ func (f *facts) startsIn(in *input) (dir, once string) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", "the folder that it runs in is not there"
 	}
-	if !inside(dir, f.root) || realPath(dir) != realPath(f.root)+strings.TrimPrefix(dir, f.root) {
+	if !inside(dir, f.root) || realPath(dir) != f.workspace.realRoot()+strings.TrimPrefix(dir, f.root) {
 		return "", "it runs outside the workspace, or behind a link"
 	}
 	return relative(dir, f.root), ""
