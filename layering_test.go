@@ -38,7 +38,7 @@ type rule struct {
 // them is free to change. Only the first executes runs.
 var doors = []string{
 	"./runner", "./runner/agenttest", "./runner/agenttest/report",
-	"./runner/audit", "./runner/client", "./runner/decisions", "./runner/doctor", "./runner/export", "./runner/keys", "./runner/mcpserver", "./runner/model/provider", "./runner/opencode", "./runner/pluginkit",
+	"./runner/audit", "./runner/client", "./runner/connect", "./runner/decisions", "./runner/doctor", "./runner/export", "./runner/keys", "./runner/mcpserver", "./runner/model/provider", "./runner/opencode", "./runner/pluginkit",
 	"./runner/policy/policytest", "./runner/policy/shellfacts", "./runner/publish", "./runner/replay", "./runner/runs", "./runner/statedir", "./runner/telemetry", "./runner/templates",
 }
 

@@ -45,7 +45,9 @@
 //     keeps the audit log of a run next to its journal.
 //   - runs lists, reads and follows the runs of a state folder, answers their questions,
 //     sends them messages and applies their changes.
-//   - decisions judges the recorded calls of a run again, to explain them or by other policies.
+//   - connect uses declared tools without a run, and locks manifests.
+//   - decisions judges a call without a run, and the recorded calls of a run again, to explain
+//     them or by other policies.
 //   - templates writes an example of manifests/ as the beginning of somebody's own set;
 //     opencode carries a configuration of OpenCode over into one.
 //   - publish sends what runs have prepared for publication.

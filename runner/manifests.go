@@ -3,12 +3,9 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,23 +13,14 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/plugins/host"
 	"agentctl.dev/agentctl/runner/admission"
-	"agentctl.dev/agentctl/runner/environment"
-	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/image/artifact"
-	"agentctl.dev/agentctl/runner/keys"
 	"agentctl.dev/agentctl/runner/lock"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/plan"
 	"agentctl.dev/agentctl/runner/policy"
 	"agentctl.dev/agentctl/runner/policy/policytest"
-	"agentctl.dev/agentctl/runner/secret"
-	"agentctl.dev/agentctl/runner/statedir"
 	"agentctl.dev/agentctl/runner/tool"
-	"agentctl.dev/agentctl/runner/tool/source/mcp"
-	"agentctl.dev/agentctl/runner/tool/source/mcp/oauth"
-	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
 // ValidateOptions select what to check.
@@ -345,268 +333,5 @@ func (o DeclareOptions) read(ctx context.Context) (*manifest.Set, manifest.Findi
 	return whole, all, nil
 }
 
-// ProbeOptions name the tool to probe. Tool is required, with the defaults of
-// its kind written out.
-type ProbeOptions struct {
-	Tool *v1alpha1.Tool
-	// State, AllowUnsandboxed and Containerd are those of RunOptions.
-	State            string
-	AllowUnsandboxed bool
-	Containerd       string
-}
-
-// ToolFacts are what a tool's program reports about itself.
-type ToolFacts struct {
-	// Name is the call name.
-	Name, Description string
-	Parameters        json.RawMessage
-	// Functions of a Tool that provides several; its Digest is then over all of them.
-	Functions []tool.Function
-	// Digest of the name, the description and the parameters: sha256:...; "" for a server
-	// that only runs ask.
-	Digest string
-}
-
-// Probe checks whether a tool can be used on this host. A program that can
-// describe its functions is started once, contained as its manifest demands and
-// without the variables it declares, asked, and ended; of any other it only
-// checks that the program exists. Its errors have a reason:
-// IsolationUnavailable, or ToolError for the program.
-func Probe(ctx context.Context, o ProbeOptions) (*ToolFacts, error) {
-	state, err := statedir.Find(o.State)
-	if err != nil {
-		return nil, err
-	}
-	planned := admission.Materialised(o.Tool)
-	d, err := sources.All().Define(planned)
-	if err != nil {
-		return nil, reason.New(reason.ToolError, "%w", err)
-	}
-	if d.Describes {
-		d.Parameters, d.Description = nil, "" // what the program reports, not what the manifest has
-	}
-	on := environment.NewHost(environment.HostOptions{Kinds: sources.All(), State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
-	dir, err := os.MkdirTemp("", "agentctl-probe-")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("probe tool %q: %w", d.Name, err), on.Close())
-	}
-	found, err := on.Probe(ctx, execution.NewIDs(time.Now)("probe"), d, dir)
-	if err = errors.Join(err, on.Close(), os.RemoveAll(dir)); err != nil {
-		return nil, err
-	}
-	facts := factsOf(&found.Definition)
-	switch {
-	case found.Functions == nil && d.Select != nil: // it was not asked: a run pins what it is served
-		facts.Digest = ""
-	case found.Functions != nil:
-		facts.Functions, facts.Digest = found.Functions, tool.PinAll(&d, found.Functions)
-	}
-	return facts, nil
-}
-
-func factsOf(d *tool.Definition) *ToolFacts {
-	f := &ToolFacts{Name: d.Name, Description: d.Description, Parameters: d.Parameters}
-	f.Digest = tool.Pin(f.Name, f.Description, f.Parameters)
-	return f
-}
-
-// ToolOptions name a Tool of manifests that is used without a run.
-type ToolOptions struct {
-	// Paths are files, folders or "-" (Stdin). Required.
-	Paths []string
-	Stdin io.Reader
-	// Tool is the name of the Tool, or its call name.
-	Tool string
-	// Workspace is the folder whose files the tool sees; "" is the current one.
-	Workspace string
-	// State, AllowUnsandboxed and Containerd are those of RunOptions.
-	State            string
-	AllowUnsandboxed bool
-	Containerd       string
-	// LeftOut is called with the functions of the tool that no run can use. Ask answers
-	// questions of the tool. Optional.
-	LeftOut func(of string, all []tool.Omission)
-	Ask     func(ctx context.Context, call string, q host.Question) (string, error)
-}
-
-// UseTool isolates a Tool of manifests and resolves its secrets as a run does, and hands
-// it to a function with what removes the secrets from a text that is JSON. Its errors are
-// an *InvalidError, a *reason.UsageError, or have a reason.
-func UseTool(ctx context.Context, o ToolOptions, use func(ctx context.Context, p *tool.Pool, d *tool.Definition, hide func([]byte) []byte) error) error {
-	d, err := plan.FindTool(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries()}, o.Tool)
-	if err != nil {
-		return err
-	}
-	state, err := statedir.Find(o.State)
-	if err != nil {
-		return err
-	}
-	if o.Workspace == "" {
-		o.Workspace = "."
-	}
-	if o.Workspace, err = filepath.Abs(o.Workspace); err != nil {
-		return reason.Usagef("the workspace: %w", err)
-	}
-	h := environment.NewHost(environment.HostOptions{Kinds: sources.All(), State: state, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
-	err = h.Use(ctx, environment.UseOptions{ID: execution.NewIDs(time.Now)("test"), Dir: o.Workspace, Tool: *d, LeftOut: o.LeftOut, Ask: o.Ask}, func(ctx context.Context, p *tool.Pool, hide *secret.Redactor) error {
-		return use(ctx, p, d, hide.JSON)
-	})
-	return errors.Join(err, h.Close())
-}
-
-// Person is somebody who can log in.
-type Person = oauth.Person
-
-// Visit is a page to log in at.
-type Visit = oauth.Visit
-
-// LoggedIn is what came of a login.
-type LoggedIn = mcp.LoggedIn
-
-// Login is a login that is kept, without its tokens.
-type Login = oauth.Login
-
-// LoginValid is the state of a login that runs can use.
-const LoginValid = oauth.Valid
-
-// LogIn has a person log in at the server of a Tool, and keeps the login for runs with the
-// same state folder. Its errors are those of UseTool; CredentialRejected where the login
-// has failed.
-func LogIn(ctx context.Context, o ToolOptions, person Person) (in *LoggedIn, err error) {
-	err = UseTool(ctx, o, func(ctx context.Context, p *tool.Pool, d *tool.Definition, _ func([]byte) []byte) error {
-		in, err = mcp.Login(ctx, p, d, person)
-		return err
-	})
-	return in, err
-}
-
-// Logins are the logins that a state folder keeps, without their tokens.
-func Logins(state string) ([]Login, error) {
-	state, err := statedir.Find(state)
-	if err != nil {
-		return nil, err
-	}
-	return oauth.Logins(keys.LoginsOf(state), time.Now())
-}
-
-// LogOut forgets the logins of a tool by its call name, only those at a server if its URL
-// is given, and gives the tokens back where the authorization server takes them. left is
-// why a token could not be given back.
-func LogOut(ctx context.Context, state, tool, server string) (gone []Login, left []error, err error) {
-	if state, err = statedir.Find(state); err != nil {
-		return nil, nil, err
-	}
-	return oauth.Logout(ctx, keys.LoginsOf(state), tool, server, time.Now())
-}
-
-// LockOptions name manifests to lock. Paths are required.
-type LockOptions struct {
-	// Paths and Stdin are those of RunOptions.
-	Paths []string
-	Stdin io.Reader
-	// File is the lock; "" is the one beside the first of the paths.
-	File string
-	// Check compares with the lock instead of writing it.
-	Check bool
-	// State, AllowUnsandboxed and Containerd are those of RunOptions.
-	State            string
-	AllowUnsandboxed bool
-	Containerd       string
-}
-
-// Locked is what came of a lock.
-type Locked struct {
-	File    string `json:"file"`
-	Objects int    `json:"objects"`
-	// Changes are those since the lock before; nil without one.
-	Changes []lock.Change `json:"changes"`
-	// Unpinned are tools whose functions only a run can ask for.
-	Unpinned []string `json:"unpinned"`
-}
-
 // LockFile is the lock beside a path of manifests.
 func LockFile(path string) string { return lock.Beside(path) }
-
-// Lock pins what the agents of manifests use: models, programs, images, skills, and what
-// programs and servers describe, for which it starts them. With Check, what has moved is an
-// error with the reason LockDrift; its other errors are those of Probe, an *InvalidError or
-// a *reason.UsageError.
-func Lock(ctx context.Context, o LockOptions) (*Locked, error) {
-	read, err := plan.Admit(ctx, plan.Options{Paths: o.Paths, Stdin: o.Stdin, Registries: registries(), Images: artifact.OfSkills(o.State, false)})
-	if err != nil {
-		return nil, err
-	}
-	if o.File == "" {
-		o.File = lock.Beside(o.Paths[0])
-	}
-	out := &Locked{File: o.File, Changes: []lock.Change{}, Unpinned: []string{}}
-	entries, err := o.entries(ctx, read.Catalog, out)
-	if err != nil {
-		return nil, err
-	}
-	out.Objects = len(entries)
-	before, err := lock.Read(o.File)
-	if err == nil {
-		out.Changes = append(out.Changes, before.Moved(entries, true)...)
-	}
-	if o.Check {
-		if err != nil {
-			return nil, err
-		}
-		return out, lock.Error(o.File, out.Changes)
-	}
-	return out, lock.New(entries).Write(o.File)
-}
-
-// pinned returns what all agents and models of manifests use, without what programs
-// describe, and the tools that can be asked for that.
-func pinned(c *admission.Catalog) ([]lock.Entry, map[string]*v1alpha1.Tool, error) {
-	r, all, tools := registries(), map[string]lock.Entry{}, map[string]*v1alpha1.Tool{}
-	for _, e := range c.Models {
-		entry := lock.Model(e.Object, r.Providers)
-		all[entry.Object] = entry
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		p, err := c.Resolve(admission.ResolveOptions{Agent: name, WithoutRun: true, Below: true})
-		if err != nil {
-			return nil, nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
-		}
-		found, err := lock.Of(p, r.Providers, r.Sources)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, e := range found {
-			all[e.Object] = e
-		}
-		for _, t := range p.Tools {
-			if facts, _ := r.Sources.Facts(&t.Tool.Spec); facts.Describes && facts.Shipped == "" && facts.Image == "" { // an image is pinned by its digest, with all that it describes
-				tools[t.Tool.Name] = t.Tool
-			}
-		}
-	}
-	entries := make([]lock.Entry, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		entries = append(entries, all[name])
-	}
-	return entries, tools, nil
-}
-
-// entries are those of all agents and models of manifests.
-func (o *LockOptions) entries(ctx context.Context, c *admission.Catalog, out *Locked) ([]lock.Entry, error) {
-	entries, tools, err := pinned(c)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		facts, err := Probe(ctx, ProbeOptions{Tool: tools[name], State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd})
-		if err != nil {
-			return nil, err
-		}
-		if facts.Digest == "" {
-			out.Unpinned = append(out.Unpinned, name)
-			continue
-		}
-		entries = lock.Describe(entries, name, facts.Name, facts.Digest)
-	}
-	return entries, nil
-}

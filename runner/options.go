@@ -422,7 +422,8 @@ func Tests(o RunOptions) (engine.Engine, error) {
 		if err := o.lock(); err != nil {
 			return nil, err
 		}
-		now, _, err := pinned(o.Manifests.Catalog)
+		r := registries()
+		now, _, err := lock.OfAll(o.Manifests.Catalog, r.Providers, r.Sources)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/connect"
 	"agentctl.dev/agentctl/runner/plan"
 )
 
@@ -21,7 +22,7 @@ func TestARunIsHeldToItsPins(t *testing.T) {
 			"  source: {plugin: {command: [\"" + exe + "\"], tool: read}}\n"
 	}
 	declared := "  parameters: {type: object, properties: {path: {type: string}}}\n"
-	facts, err := Probe(t.Context(), ProbeOptions{State: t.TempDir(), Tool: &v1alpha1.Tool{Spec: v1alpha1.ToolSpec{
+	facts, err := connect.Probe(t.Context(), connect.ProbeOptions{State: t.TempDir(), Tool: &v1alpha1.Tool{Spec: v1alpha1.ToolSpec{
 		CallName: "look", Isolation: v1alpha1.Isolation{Minimum: v1alpha1.IsolationNone},
 		Source: v1alpha1.ToolSource{Plugin: &v1alpha1.PluginSource{Command: []string{exe}, Tool: "read"}},
 	}}})

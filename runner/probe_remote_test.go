@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/connect"
 )
 
 // Whoever may write down a Tool must not get a secret of this host sent to a URL of their
@@ -25,7 +26,7 @@ func TestAProbeSendsNoSecret(t *testing.T) {
 	} {
 		probed := &v1alpha1.Tool{Spec: v1alpha1.ToolSpec{CallName: "s", Source: v1alpha1.ToolSource{MCP: &v1alpha1.MCPSource{HTTP: at}}}}
 		probed.Name = "s"
-		found, err := Probe(t.Context(), ProbeOptions{State: t.TempDir(), Tool: probed})
+		found, err := connect.Probe(t.Context(), connect.ProbeOptions{State: t.TempDir(), Tool: probed})
 		if err != nil || found.Digest != "" || len(found.Functions) > 0 {
 			t.Errorf("%s: %+v, %v", name, found, err)
 		}

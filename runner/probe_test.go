@@ -7,6 +7,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/connect"
 	"agentctl.dev/agentctl/runner/manifest"
 )
 
@@ -36,7 +37,7 @@ func TestProbeFindsOutWhatAToolIs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts, err := Probe(t.Context(), ProbeOptions{Tool: toolOf(t, c.spec), State: t.TempDir(), AllowUnsandboxed: true})
+			facts, err := connect.Probe(t.Context(), connect.ProbeOptions{Tool: toolOf(t, c.spec), State: t.TempDir(), AllowUnsandboxed: true})
 			if c.want == "" {
 				if err != nil || facts.Name != "mine" || !strings.HasPrefix(facts.Digest, "sha256:") {
 					t.Errorf("%s: got %+v, %v", c.reason, facts, err)
@@ -53,7 +54,7 @@ func TestProbeFindsOutWhatAToolIs(t *testing.T) {
 func TestTheDigestOfAToolIsOverWhatItSays(t *testing.T) {
 	digest := func(description, parameters string) string {
 		spec := `{description: "` + description + `", parameters: ` + parameters + `, isolation: {minimum: None}, source: {exec: {command: [cat]}}}`
-		f, err := Probe(t.Context(), ProbeOptions{Tool: toolOf(t, spec), State: t.TempDir(), AllowUnsandboxed: true})
+		f, err := connect.Probe(t.Context(), connect.ProbeOptions{Tool: toolOf(t, spec), State: t.TempDir(), AllowUnsandboxed: true})
 		if err != nil || !json.Valid(f.Parameters) {
 			t.Fatal(f, err)
 		}

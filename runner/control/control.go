@@ -28,7 +28,7 @@ import (
 
 	"agentctl.dev/agentctl/api/crds"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 	"agentctl.dev/agentctl/runner/telemetry"
 )
 
@@ -121,7 +121,7 @@ func New(o Options) (*Plane, error) {
 		State: o.State, Limit: o.Limit, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd, Version: o.Version, Log: o.Log, Room: o.Room, Now: o.Now, Policies: presentPolicies(m.GetAPIReader()), Telemetry: o.Telemetry,
 	})
 	base := base{Client: m.GetClient(), live: m.GetAPIReader(), events: o.Events, now: o.Now, shared: workers.shared, startedBy: o.StartedBy}
-	if err := setup(m, base, workers, workers, runner.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
+	if err := setup(m, base, workers, workers, connect.ProbeOptions{State: o.State, AllowUnsandboxed: o.AllowUnsandboxed, Containerd: o.Containerd}); err != nil {
 		return nil, fmt.Errorf("prepare the controllers: %w", err)
 	}
 	if o.Collect {
@@ -155,7 +155,7 @@ func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return m, nil
 }
 
-func setup(m ctrl.Manager, b base, e Executor, a Asker, probe runner.ProbeOptions) error {
+func setup(m ctrl.Manager, b base, e Executor, a Asker, probe connect.ProbeOptions) error {
 	if err := index(m.GetFieldIndexer()); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 )
 
 func TestAStatusIsWrittenOnceASecond(t *testing.T) {
@@ -191,10 +191,10 @@ func TestAToolIsAskedOnceAndHeldToIt(t *testing.T) {
 	b := newBench(t, toolYAML)
 	says, asked := "sha256:a", 0
 	fresh := func() *toolReconciler {
-		r := newToolReconciler(b.base, runner.ProbeOptions{})
-		r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
+		r := newToolReconciler(b.base, connect.ProbeOptions{})
+		r.probe = func(context.Context, *v1alpha1.Tool) (*connect.ToolFacts, error) {
 			asked++
-			return &runner.ToolFacts{Digest: says}, nil
+			return &connect.ToolFacts{Digest: says}, nil
 		}
 		return r
 	}
@@ -240,9 +240,9 @@ func TestAToolIsAskedOnceAndHeldToIt(t *testing.T) {
 func TestAChangedToolIsAccepted(t *testing.T) {
 	b := newBench(t, toolYAML)
 	says := "sha256:a"
-	r := newToolReconciler(b.base, runner.ProbeOptions{})
-	r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
-		return &runner.ToolFacts{Digest: says}, nil
+	r := newToolReconciler(b.base, connect.ProbeOptions{})
+	r.probe = func(context.Context, *v1alpha1.Tool) (*connect.ToolFacts, error) {
+		return &connect.ToolFacts{Digest: says}, nil
 	}
 	step := func(accept string) *v1alpha1.Tool {
 		t.Helper()
@@ -296,11 +296,11 @@ func TestAProgramIsAskedAgainWhenItsFileIsAnother(t *testing.T) {
 	write("one")
 	b := newBench(t, strings.Replace(toolYAML, "exec: {command: [cat]}", "plugin: {command: ["+file+"]}", 1))
 	asked := 0
-	r := newToolReconciler(b.base, runner.ProbeOptions{})
-	r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
+	r := newToolReconciler(b.base, connect.ProbeOptions{})
+	r.probe = func(context.Context, *v1alpha1.Tool) (*connect.ToolFacts, error) {
 		asked++
 		text, err := os.ReadFile(file)
-		return &runner.ToolFacts{Digest: "sha256:" + string(text)}, err
+		return &connect.ToolFacts{Digest: "sha256:" + string(text)}, err
 	}
 	for _, c := range []struct {
 		text, why string
@@ -322,10 +322,10 @@ func TestAProgramIsAskedAgainWhenItsFileIsAnother(t *testing.T) {
 
 func TestAToolThatFailedIsTriedAgain(t *testing.T) {
 	b := newBench(t, toolYAML)
-	r := newToolReconciler(b.base, runner.ProbeOptions{})
+	r := newToolReconciler(b.base, connect.ProbeOptions{})
 	broken := error(reason.New(reason.ToolError, "no such file").WithHint("build it"))
-	r.probe = func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error) {
-		return &runner.ToolFacts{Digest: "sha256:a"}, broken
+	r.probe = func(context.Context, *v1alpha1.Tool) (*connect.ToolFacts, error) {
+		return &connect.ToolFacts{Digest: "sha256:a"}, broken
 	}
 	again, err := r.Reconcile(t.Context(), request("echo"))
 	tool := &v1alpha1.Tool{}

@@ -20,7 +20,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/api/v1alpha1"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 	"agentctl.dev/agentctl/runner/tool/source/sources"
 )
 
@@ -40,7 +40,7 @@ const (
 type toolReconciler struct {
 	base
 	// probe tries a tool's program.
-	probe func(context.Context, *v1alpha1.Tool) (*runner.ToolFacts, error)
+	probe func(context.Context, *v1alpha1.Tool) (*connect.ToolFacts, error)
 
 	mu     sync.Mutex
 	probed map[types.NamespacedName]probed
@@ -56,11 +56,11 @@ type probed struct {
 	readiness readiness
 }
 
-func newToolReconciler(b base, o runner.ProbeOptions) *toolReconciler {
-	return &toolReconciler{base: b, probed: map[types.NamespacedName]probed{}, probe: func(ctx context.Context, t *v1alpha1.Tool) (*runner.ToolFacts, error) {
+func newToolReconciler(b base, o connect.ProbeOptions) *toolReconciler {
+	return &toolReconciler{base: b, probed: map[types.NamespacedName]probed{}, probe: func(ctx context.Context, t *v1alpha1.Tool) (*connect.ToolFacts, error) {
 		o := o
 		o.Tool = t
-		return runner.Probe(ctx, o)
+		return connect.Probe(ctx, o)
 	}}
 }
 

@@ -1,4 +1,4 @@
-// Package decisions judges the recorded calls of a run again, from its journal alone.
+// Package decisions judges calls without a run: one that is described, or those that a run has recorded, again.
 package decisions
 
 import (

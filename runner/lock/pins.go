@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,39 @@ func Of(p *admission.Plan, providers model.Registry, kinds tool.Kinds) ([]Entry,
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Object, b.Object) })
 	return entries, nil
+}
+
+// OfAll returns the entries of all agents and models of manifests, without what
+// programs describe, and the tools that can be asked for that, by name.
+func OfAll(c *admission.Catalog, providers model.Registry, kinds tool.Kinds) ([]Entry, map[string]*v1alpha1.Tool, error) {
+	all, tools := map[string]Entry{}, map[string]*v1alpha1.Tool{}
+	for _, e := range c.Models {
+		entry := Model(e.Object, providers)
+		all[entry.Object] = entry
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
+		p, err := c.Resolve(admission.ResolveOptions{Agent: name, WithoutRun: true, Below: true})
+		if err != nil {
+			return nil, nil, &reason.UsageError{Err: err, Hint: reason.Hint(err)}
+		}
+		found, err := Of(p, providers, kinds)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, e := range found {
+			all[e.Object] = e
+		}
+		for _, t := range p.Tools {
+			if facts, _ := kinds.Facts(&t.Tool.Spec); facts.Describes && facts.Shipped == "" && facts.Image == "" { // an image is pinned by its digest, with all that it describes
+				tools[t.Tool.Name] = t.Tool
+			}
+		}
+	}
+	entries := make([]Entry, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		entries = append(entries, all[name])
+	}
+	return entries, tools, nil
 }
 
 func add(all map[string]Entry, p *admission.Plan, providers model.Registry, kinds tool.Kinds) error {

@@ -28,7 +28,7 @@ type MCPWish struct {
 	Arguments        map[string]string
 }
 
-// Fetch returns what asks the server of a Tool, for runner.UseTool. The material has none of
+// Fetch returns what asks the server of a Tool, for connect.UseTool. The material has none of
 // the secrets of the Tool.
 func (w MCPWish) Fetch(into *MCPMaterial) func(ctx context.Context, p *tool.Pool, d *tool.Definition, hide func([]byte) []byte) error {
 	return func(ctx context.Context, p *tool.Pool, d *tool.Definition, hide func([]byte) []byte) error {

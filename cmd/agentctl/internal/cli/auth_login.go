@@ -14,7 +14,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 )
 
 type authLoginOptions struct {
@@ -92,12 +92,12 @@ func (o *authLoginOptions) runLogin(parent context.Context, tool string) error {
 	if err := needFiles(o.files); err != nil {
 		return err
 	}
-	person := runner.Person{Visit: o.visit, Port: o.port}
+	person := connect.Person{Visit: o.visit, Port: o.port}
 	if o.noBrowser {
 		person.Paste = o.paste
 	}
 	ctx, settle := stoppable(parent)
-	in, err := runner.LogIn(ctx, runner.ToolOptions{Paths: o.files, Stdin: o.app.In, Tool: tool, State: o.app.state}, person)
+	in, err := connect.LogIn(ctx, connect.ToolOptions{Paths: o.files, Stdin: o.app.In, Tool: tool, State: o.app.state}, person)
 	if err = settle(err); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (o *authLoginOptions) runLogin(parent context.Context, tool string) error {
 }
 
 // visit shows the page to log in at.
-func (o *authLoginOptions) visit(ctx context.Context, v runner.Visit) error {
+func (o *authLoginOptions) visit(ctx context.Context, v connect.Visit) error {
 	display.LoginPage(o.app.stderr(), display.Page{URL: v.URL, Issuer: v.Issuer, Server: v.Server, Redirect: v.Redirect, Scopes: v.Scopes, Elsewhere: o.noBrowser})
 	if !o.open {
 		return nil
@@ -156,7 +156,7 @@ func (o *authLoginOptions) paste(ctx context.Context) (string, error) {
 	}
 }
 
-func shownLogin(l runner.Login) display.Login {
+func shownLogin(l connect.Login) display.Login {
 	return display.Login{
 		Tool: l.Tool, Server: l.Server, Issuer: l.Issuer, State: l.State, Scopes: l.Scopes, Wanted: l.Wanted, Problem: l.Problem,
 		Since: l.Since, Expires: l.Expires, Renewable: l.Renewable,

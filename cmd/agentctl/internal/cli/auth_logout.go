@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 )
 
 func (a *app) authLogoutCmd() *cobra.Command {
@@ -34,7 +34,7 @@ Exit codes: 0 it is forgotten; 2 there was none.`,
 
 func (a *app) runLogout(parent context.Context, tool, server string) error {
 	ctx, settle := stoppable(parent)
-	gone, left, err := runner.LogOut(ctx, a.state, tool, server)
+	gone, left, err := connect.LogOut(ctx, a.state, tool, server)
 	if err = settle(err); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 )
 
 type authStatusOptions struct {
@@ -45,16 +45,16 @@ Exit codes: 0; 4 where TOOL is named and has no login that runs can use.`,
 
 // loginList is what programs read of logins.
 type loginList struct {
-	Items []runner.Login `json:"items"`
+	Items []connect.Login `json:"items"`
 }
 
 func (o *authStatusOptions) runStatus(args []string) error {
-	all, err := runner.Logins(o.app.state)
+	all, err := connect.Logins(o.app.state)
 	if err != nil {
 		return err
 	}
 	if len(args) == 1 {
-		all = slices.DeleteFunc(all, func(l runner.Login) bool { return l.Tool != args[0] })
+		all = slices.DeleteFunc(all, func(l connect.Login) bool { return l.Tool != args[0] })
 	}
 	switch {
 	case o.output.value == display.FormatJSON:
@@ -71,7 +71,7 @@ func (o *authStatusOptions) runStatus(args []string) error {
 	if err != nil {
 		return fmt.Errorf("write the list: %w", err)
 	}
-	if len(args) == 1 && !slices.ContainsFunc(all, func(l runner.Login) bool { return l.State == runner.LoginValid }) {
+	if len(args) == 1 && !slices.ContainsFunc(all, func(l connect.Login) bool { return l.State == connect.LoginValid }) {
 		return exit(reason.ExitCredential)
 	}
 	return nil
@@ -81,7 +81,7 @@ func (a *app) completeLogins(_ *cobra.Command, args []string, _ string) ([]strin
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	all, _ := runner.Logins(a.state) // none where they cannot be read
+	all, _ := connect.Logins(a.state) // none where they cannot be read
 	var names []string
 	for _, l := range all {
 		names = append(names, l.Tool)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 )
 
 type lockOptions struct {
@@ -64,7 +64,7 @@ func (o *lockOptions) runLock(ctx context.Context) error {
 	if err := needFiles(o.files); err != nil {
 		return err
 	}
-	locked, err := runner.Lock(ctx, runner.LockOptions{
+	locked, err := connect.Lock(ctx, connect.LockOptions{
 		Paths: o.files, Stdin: o.app.In, File: o.file, Check: o.check, State: o.app.state, AllowUnsandboxed: o.allowUnsandboxed, Containerd: o.containerd,
 	})
 	if locked == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
@@ -122,7 +122,7 @@ func (o *mcpMaterialOptions) fetch(parent context.Context, tool string, wish plu
 	}
 	var found pluginkit.MCPMaterial
 	ctx, settle := stoppable(parent)
-	err := settle(runner.UseTool(ctx, runner.ToolOptions{
+	err := settle(connect.UseTool(ctx, connect.ToolOptions{
 		Paths: o.files, Stdin: o.app.In, Tool: tool, Workspace: o.workspace, State: o.app.state, Containerd: o.containerd,
 	}, wish.Fetch(&found)))
 	switch {

@@ -10,7 +10,7 @@ import (
 
 	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/cmd/agentctl/internal/display"
-	"agentctl.dev/agentctl/runner"
+	"agentctl.dev/agentctl/runner/connect"
 	"agentctl.dev/agentctl/runner/pluginkit"
 )
 
@@ -149,7 +149,7 @@ func (o *mcpTestOptions) try(ctx context.Context, words []string, opts pluginkit
 		return nil, err
 	}
 	trial := pluginkit.NewTrial(opts)
-	err := runner.UseTool(ctx, runner.ToolOptions{
+	err := connect.UseTool(ctx, connect.ToolOptions{
 		Paths: o.files, Stdin: o.app.In, Tool: words[0], Workspace: opts.Workspace, State: o.app.state, Containerd: o.containerd,
 		LeftOut: trial.LeftOut, Ask: trial.Ask(),
 	}, trial.Run)
