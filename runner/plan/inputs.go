@@ -3,11 +3,13 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"agentctl.dev/agentctl/api/reason"
 	"agentctl.dev/agentctl/runner/manifest"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/tool"
@@ -68,7 +70,8 @@ func (p *Plan) fillInstructions() (err error) {
 }
 
 // mergedInputs are the inputs of the Run object or of a recorded run, replaced by those
-// of the command line, and validated against the agent's schema.
+// of the command line, with the schema's defaults for those that are missing, and validated
+// against the agent's schema.
 func (p *Plan) mergedInputs(o *Options) (map[string]json.RawMessage, error) {
 	all, err := p.runInputs()
 	if err != nil {
@@ -102,15 +105,41 @@ func (p *Plan) mergedInputs(o *Options) (map[string]json.RawMessage, error) {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("input %q is not declared by %s: %s", name, of,
 			cmp.Or(manifest.Suggest(name, declared), "it has "+strings.Join(declared, ", "))))
 	}
+	for name, value := range schema.Defaults() {
+		if _, given := all[name]; !given {
+			all[name] = value
+		}
+	}
 	raw, err := json.Marshal(all)
 	if err != nil {
 		return nil, err
 	}
 	if raw, err = schema.CheckInputs(raw); err != nil {
-		return nil, fmt.Errorf("inputs of %s: %w", of, err)
+		return nil, ungiven(fmt.Errorf("inputs of %s: %w", of, err))
 	}
 	clear(all)
 	return all, json.Unmarshal(raw, &all)
+}
+
+// usage makes a mistake of the caller of an error, with the hint that it has.
+func usage(err error) error {
+	if u, ok := errors.AsType[*reason.UsageError](err); ok {
+		return u
+	}
+	return &reason.UsageError{Err: err}
+}
+
+// ungiven adds to an error about inputs how those that are missing are given.
+func ungiven(err error) error {
+	wrong, ok := errors.AsType[*tool.InputsError](err)
+	if !ok || len(wrong.Missing) == 0 {
+		return err
+	}
+	flags := make([]string, len(wrong.Missing))
+	for i, name := range wrong.Missing {
+		flags[i] = "--input " + name + "=VALUE"
+	}
+	return reason.Usagef("%w", err).WithHint(strings.Join(flags, " "))
 }
 
 // runInputs are the inputs of the Run object.

@@ -203,7 +203,7 @@ func New(ctx context.Context, o Options) (*Plan, error) {
 	}
 	p.Answers.Person = o.Person
 	if err := p.fillPrompts(&o); err != nil {
-		return nil, &reason.UsageError{Err: err}
+		return nil, usage(err)
 	}
 	if err := p.place(ctx, &o); err != nil {
 		return nil, err

@@ -131,6 +131,29 @@ func (s *Schema) Type(property string) string {
 	return t
 }
 
+// Defaults are the values that the schema names for properties of the object, by their names.
+func (s *Schema) Defaults() map[string]json.RawMessage {
+	object, _ := s.root.(map[string]any)
+	properties, _ := object["properties"].(map[string]any)
+	var all map[string]json.RawMessage
+	for name, property := range properties {
+		p, _ := property.(map[string]any)
+		value, declared := p["default"]
+		if !declared {
+			continue
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			continue // what was read from JSON is JSON
+		}
+		if all == nil {
+			all = map[string]json.RawMessage{}
+		}
+		all[name] = raw
+	}
+	return all
+}
+
 // plain takes the library's own words for the way to a finding out of a text.
 func plain(err error) string {
 	text := err.Error()

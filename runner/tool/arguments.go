@@ -61,13 +61,31 @@ func (s *Schema) Undeclared(names []string) (unknown, declared []string) {
 	return s.schema.Undeclared(names), s.schema.Properties()
 }
 
-// CheckInputs validates the data of a run against the schema; its errors are
-// for people. Values from a command line are text; they are read as numbers and
+// Defaults are the values that the schema names for inputs that are not given, by their names.
+func (s *Schema) Defaults() map[string]json.RawMessage { return s.schema.Defaults() }
+
+// InputsError says what is wrong with the data of a run, in words for people.
+type InputsError struct {
+	// Missing are the names of inputs that have to be given.
+	Missing []string
+	text    string
+}
+
+func (e *InputsError) Error() string { return e.text }
+
+// CheckInputs validates the data of a run against the schema; its error is an
+// *InputsError. Values from a command line are text; they are read as numbers and
 // booleans where the schema expects those.
 func (s *Schema) CheckInputs(raw json.RawMessage) (json.RawMessage, error) {
 	data, found := s.read(string(raw))
 	if len(found) > 0 {
-		return nil, errors.New(strings.ReplaceAll(strings.TrimPrefix(mistakes(found), "- "), "\n- ", "; "))
+		e := &InputsError{text: strings.ReplaceAll(strings.TrimPrefix(mistakes(found), "- "), "\n- ", "; ")}
+		for _, m := range found {
+			if m.Missing != "" && len(m.At) == 0 {
+				e.Missing = append(e.Missing, m.Missing)
+			}
+		}
+		return nil, e
 	}
 	return data, nil
 }
