@@ -295,6 +295,11 @@ func TestAFindingHasAPlaceInTheFolderOnly(t *testing.T) {
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Error(diff)
 	}
+	found, omitted := Findings([]byte(`{"findings": [{"title": " T ", "body": "B"}, {"title": "T"}, {"body": "B"}, {"message": "M", "title": "T"}, {"title": " ", "text": "x"}]}`))
+	want = []Finding{{Level: Warning, Message: "T\nB"}, {Level: Warning, Message: "T"}, {Level: Warning, Message: "B"}, {Level: Warning, Message: "M"}}
+	if diff := cmp.Diff(want, found); diff != "" || omitted != 1 {
+		t.Errorf("%d omitted, %s", omitted, diff)
+	}
 	for _, other := range []string{"", "null", "[]", `{"findings": 1}`, `{"findings": null}`, `"findings"`} {
 		if found, omitted := Findings([]byte(other)); len(found)+omitted > 0 {
 			t.Errorf("%s: found %v", other, found)

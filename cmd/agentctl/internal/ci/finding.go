@@ -60,7 +60,8 @@ func Findings(structured json.RawMessage) (found []Finding, omitted int) {
 	return found, omitted
 }
 
-// finding reads one entry: a message, and what else it has.
+// finding reads one entry: what it says, and what else it has. Agents that keep a heading
+// and a text apart have a title and a body in place of the message.
 func finding(raw json.RawMessage) (Finding, bool) {
 	var entry map[string]any
 	if json.Unmarshal(raw, &entry) != nil {
@@ -77,10 +78,21 @@ func finding(raw json.RawMessage) (Finding, bool) {
 		}
 		return int(n)
 	}
-	text, _ := entry["message"].(string)
+	var said []string
+	for _, names := range [][]string{{"message"}, {"title", "body"}} {
+		for _, name := range names {
+			if text, _ := entry[name].(string); strings.TrimSpace(text) != "" {
+				said = append(said, strings.TrimSpace(text))
+			}
+		}
+		if len(said) > 0 {
+			break
+		}
+	}
+	text := strings.Join(said, "\n")
 	named, _ := entry["file"].(string)
 	f := NewFinding(word("rule", maxWord), level(word("severity", maxWord)), text, named, number("line"), number("column"))
-	return f, strings.TrimSpace(text) != ""
+	return f, text != ""
 }
 
 // NewFinding makes a finding of texts that are not trusted. A file that is not in the

@@ -102,7 +102,7 @@ func summary(r *view.Result, found []Finding, omitted int) []byte {
 	}
 	part("Findings", rows)
 	if omitted > 0 {
-		fmt.Fprintf(&b, "%d entries of the answer are no finding, or too many\n\n", omitted)
+		fmt.Fprintf(&b, "Left out of the findings of the answer, for want of a message or because they are too many: %d\n\n", omitted)
 	}
 	rows = [][]string{{"refused call", "why"}}
 	for i := range r.ToolCalls {
