@@ -33,7 +33,8 @@ type RunStarted struct {
 	Tools []string `json:"tools,omitempty"`
 	// Isolation the host gives: None, Sandbox or Container.
 	Isolation string `json:"isolation"`
-	// ToolIsolation is the level of each tool that runs at another one, by call name.
+	// ToolIsolation is the level of each tool that runs at another one, by call name; Remote
+	// for one whose server is elsewhere.
 	ToolIsolation map[string]string `json:"toolIsolation,omitempty"`
 	// OuterIsolation is what AGENTCTL_OUTER_ISOLATION declared, or "".
 	OuterIsolation string `json:"outerIsolation,omitempty"`

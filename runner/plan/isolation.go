@@ -26,20 +26,26 @@ func Level(d *tool.Definition, host v1alpha1.IsolationLevel) v1alpha1.IsolationL
 	return host
 }
 
+// remote is where a tool runs whose server is elsewhere: nothing of it runs on this host.
+const remote = "Remote"
+
 // OtherLevels are the levels of the tools that do not run at the host's level, by call
-// name; nil when all do.
+// name; nil when all do. A tool whose server is elsewhere has no level of this host.
 func OtherLevels(tools []tool.Definition, host v1alpha1.IsolationLevel) map[string]string {
 	var others map[string]string
 	for i := range tools {
 		d := &tools[i]
-		own := Level(d, host)
-		if own == host {
+		own := string(Level(d, host))
+		if d.Remote != "" && !d.Contained() {
+			own = remote
+		}
+		if own == string(host) {
 			continue
 		}
 		if others == nil {
 			others = map[string]string{}
 		}
-		others[d.Name] = string(own)
+		others[d.Name] = own
 	}
 	return others
 }
