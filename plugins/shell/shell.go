@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// defaultTimeout is how long a command may run if its call does not say.
+	// defaultTimeout is how long a command may run if neither its call nor its Tool says.
 	defaultTimeout = 2 * time.Minute
 	// grace is the time between the request to end and the kill.
 	grace = 2 * time.Second
@@ -127,8 +127,9 @@ func (b *bash) prepare() {
 	}
 }
 
-// patience is how long the command may run. The call's own deadline comes
-// first: the command ends so early before it that its output still arrives.
+// patience is how long the command may run: what its call says, else the time of a call of
+// the Tool. The call's own deadline comes first: the command ends so early before it that
+// its output still arrives.
 func patience(ctx context.Context, timeout int) (limit time.Duration, whole bool) {
 	limit = defaultTimeout
 	if timeout > 0 {
@@ -140,7 +141,7 @@ func patience(ctx context.Context, timeout int) (limit time.Duration, whole bool
 	}
 	left := time.Until(end)
 	left -= min(left/4, grace+drain+grace/4)
-	if left < limit {
+	if timeout <= 0 || left < limit {
 		return max(left, 0), false
 	}
 	return limit, true

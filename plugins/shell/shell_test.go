@@ -229,6 +229,29 @@ func TestTheCallsDeadlineComesFirst(t *testing.T) {
 	}
 }
 
+func TestTheCallHasTheTimeOfItsToolUnlessItSays(t *testing.T) {
+	long, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	short, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for name, test := range map[string]struct {
+		ctx        context.Context
+		timeout    int
+		over, upTo time.Duration
+		whole      bool
+	}{
+		"nothing":           {t.Context(), 0, defaultTimeout - 1, defaultTimeout, true},
+		"the tool":          {long, 0, 9 * time.Minute, 10 * time.Minute, false},
+		"the call":          {long, 1000, time.Second - 1, time.Second, true},
+		"a shorter tool":    {short, 0, 40 * time.Second, time.Minute, false},
+		"more than allowed": {short, 600000, 40 * time.Second, time.Minute, false},
+	} {
+		if limit, whole := patience(test.ctx, test.timeout); limit <= test.over || limit > test.upTo || whole != test.whole {
+			t.Errorf("%s: got %s, %t", name, limit, whole)
+		}
+	}
+}
+
 func TestTermIsFollowedByKill(t *testing.T) {
 	tool := shortGrace(t, 100*time.Millisecond)
 	res := runTool(t.Context(), t, tool, &sdk.Call{Workspace: t.TempDir()}, map[string]any{"command": "trap '' TERM; echo on; while :; do sleep 0.05; done", "timeout": 4000})
