@@ -93,7 +93,13 @@ func Write(o WriteOptions) (*Written, error) {
 		}
 	}
 	if left, err := os.ReadDir(w.Dir); err == nil && len(left) > 0 {
-		return nil, reason.Usagef("folder %s is not empty", w.Dir).WithHint("name another one: agentctl init " + t.Name + " FOLDER")
+		hint := "name another one: agentctl init " + t.Name + " FOLDER"
+		if own := filepath.Join(w.Dir, "ci", o.CI+".yaml"); o.CI != "" {
+			if _, err := os.Lstat(own); err == nil {
+				hint = fmt.Sprintf("it holds the pipeline already: mkdir -p %s && cp %s %s", filepath.Dir(w.Pipeline), own, w.Pipeline)
+			}
+		}
+		return nil, reason.Usagef("folder %s is not empty", w.Dir).WithHint(hint)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, reason.Usagef("folder %s: %w", w.Dir, err)
 	}

@@ -167,6 +167,16 @@ func (o *describeOptions) describeRun(ctx context.Context, src *source) error {
 			"agent": v.Started.Agent, "model": v.Started.Model.Name, "prompt": v.Started.Prompt,
 			"workspace": describedFiles(w),
 		}
+		if f := v.Started.ForkedFrom; f != nil {
+			from := map[string]any{"run": f.Run}
+			switch {
+			case f.Call != "":
+				from["before"] = f.Call
+			case f.Message != "":
+				from["before"] = f.Message
+			}
+			spec["forkedFrom"] = from
+		}
 		if p := v.Started.Parent; p != nil {
 			above := map[string]any{"run": p.Run, "call": p.Call, "agents": p.Agents}
 			if p.Continues != "" {
