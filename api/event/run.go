@@ -214,6 +214,10 @@ type RunFinished struct {
 	ExitCode int `json:"exitCode"`
 	// Message says why, for people; "" when the run completed.
 	Message string `json:"message,omitempty"`
+	// Agent and Model are those of the turn that has ended, by their names in the manifests;
+	// "" in the first turn of a run that is no fork, whose run.started has them.
+	Agent string `json:"agent,omitempty"`
+	Model string `json:"model,omitempty"`
 	// Hint is the next step for people.
 	Hint string `json:"hint,omitempty"`
 	// Output is the final answer, or the partial one of a run that failed.

@@ -187,10 +187,14 @@ func (x *Execution) unrecordedEnd(cause error) error {
 
 // Finished is the event that ends a run at a time, without its cost.
 func Finished(end loop.End, v *view.Run, at time.Time) event.RunFinished {
-	return event.RunFinished{
+	f := event.RunFinished{
 		Phase: phase(end), Reason: string(end.Reason), ExitCode: end.Reason.ExitCode(), Message: end.Message, Hint: end.Hint,
 		Output: end.Output, Structured: end.Structured, Steps: v.Steps, Tokens: v.Tokens, DurationMs: v.Worked(at).Milliseconds(),
 	}
+	if len(v.Turns) > 1 || v.Started.ForkedFrom != nil {
+		f.Agent, f.Model = v.Started.Agent, v.Started.Model.Name
+	}
+	return f
 }
 
 func phase(end loop.End) string {

@@ -22,9 +22,10 @@ const Unreadable = "Unreadable"
 // Summary is a run in a list.
 type Summary struct {
 	// Name is the id of the run; other commands refer to it as run/NAME.
-	Name  string `json:"name"`
+	Name string `json:"name"`
+	// Agent of the newest turn.
 	Agent string `json:"agent"`
-	// Model by its name in the manifests.
+	// Model of the newest turn, by its name in the manifests.
 	Model string `json:"model"`
 	// Phase is Running, Interrupted, Suspended, Succeeded, Failed, Cancelled or
 	// Unreadable; Reason is one word for the cause, Message a sentence.
@@ -110,6 +111,7 @@ func summary(ctx context.Context, found journal.Found) Summary {
 		}
 		return s
 	}
+	s.Agent, s.Model = v.Started.Agent, v.Started.Model.Name
 	if v.Finished != nil && v.Finished.Phase != view.Suspended {
 		s.end(v.Finished, v.EndTime)
 		return s
@@ -122,6 +124,9 @@ func summary(ctx context.Context, found journal.Found) Summary {
 func (s *Summary) end(f *event.RunFinished, at time.Time) {
 	s.Phase, s.Reason, s.Message, s.ExitCode, s.EndTime = f.Phase, f.Reason, f.Message, &f.ExitCode, &at
 	s.Steps, s.Tokens, s.Cost, s.DurationMs = f.Steps, f.Tokens, f.Cost, f.DurationMs
+	if f.Agent != "" {
+		s.Agent, s.Model = f.Agent, f.Model
+	}
 }
 
 // goesOn fills in the state of a run that has not ended.
