@@ -203,7 +203,7 @@ func (c *chat) talk(ctx context.Context, history *history) error {
 		case err != nil:
 			return err
 		}
-		history.add(l.Text)
+		history.add(l)
 		if err := display.Text(c.app.stderr(), display.Asked(c.app.stderr(), l.Text)); err != nil {
 			return err
 		}

@@ -7,26 +7,37 @@ import (
 	"path/filepath"
 	"strings"
 
+	"agentctl.dev/agentctl/cmd/agentctl/internal/lineedit"
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
 // historyFile is where the lines of chats are kept.
 func historyFile(state string) string { return filepath.Join(state, "chat_history") }
 
-// readHistory reads lines: each is a JSON string. Others are left out.
-func readHistory(text []byte) (lines []string) {
+// keptLine is a line of which a part was pasted: it is as little a command when it comes back.
+type keptLine struct {
+	Text   string          `json:"text"`
+	Pasted []lineedit.Span `json:"pasted"`
+}
+
+// readHistory reads lines: each is a JSON string, or a keptLine. Others are left out.
+func readHistory(text []byte) (lines []lineedit.Line) {
 	for raw := range strings.Lines(string(text)) {
-		var line string
-		if json.Unmarshal([]byte(raw), &line) == nil && line != "" {
-			lines = append(lines, line)
+		var typed string
+		var kept keptLine
+		switch {
+		case json.Unmarshal([]byte(raw), &typed) == nil && typed != "":
+			lines = append(lines, lineedit.Line{Text: typed})
+		case json.Unmarshal([]byte(raw), &kept) == nil && kept.Text != "" && len(kept.Pasted) > 0:
+			lines = append(lines, lineedit.Line(kept))
 		}
 	}
 	return lines
 }
 
 // add keeps a line, if it is not the newest already.
-func (h *history) add(line string) {
-	if n := len(h.lines); n > 0 && h.lines[n-1] == line {
+func (h *history) add(line lineedit.Line) {
+	if n := len(h.lines); n > 0 && h.lines[n-1].Same(line) {
 		return
 	}
 	h.lines = append(h.lines, line)
@@ -36,8 +47,12 @@ func (h *history) add(line string) {
 // maxKept bounds a line that is kept: whole files are pasted as well.
 const maxKept = 16 << 10
 
-func (h *history) write(line string) {
-	text, err := json.Marshal(line)
+func (h *history) write(line lineedit.Line) {
+	var entry any = line.Text
+	if len(line.Pasted) > 0 {
+		entry = keptLine(line)
+	}
+	text, err := json.Marshal(entry)
 	if err != nil || h.file == nil || len(text) > maxKept {
 		return
 	}
@@ -53,7 +68,7 @@ func (h *history) close() {
 // history are the lines of earlier chats.
 type history struct {
 	file  *os.File
-	lines []string
+	lines []lineedit.Line
 }
 
 // The limits of what is kept: lines, and bytes of the file.

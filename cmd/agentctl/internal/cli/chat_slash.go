@@ -16,13 +16,13 @@ import (
 	"agentctl.dev/agentctl/runner"
 )
 
-// slash parts a line that is a command from its arguments. What was pasted is none, and
-// neither is a path.
+// slash parts a line that is a command from its arguments. A name of which a part was pasted
+// is none, and neither is a path.
 func slash(l lineedit.Line) (word, rest string, ok bool) {
-	if !strings.HasPrefix(l.Text, "/") || len(l.Pasted) > 0 && l.Pasted[0].From == 0 {
+	word, rest, _ = strings.Cut(l.Text, " ")
+	if !strings.HasPrefix(word, "/") || len(l.Pasted) > 0 && l.Pasted[0].From < len(word) {
 		return "", "", false
 	}
-	word, rest, _ = strings.Cut(l.Text, " ")
 	return word, strings.TrimSpace(rest), !strings.ContainsAny(word[1:], "/\n")
 }
 

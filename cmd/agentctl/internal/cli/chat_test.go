@@ -23,8 +23,10 @@ func TestWhatIsACommandOfAChat(t *testing.T) {
 			t.Errorf("%q gives %q, %v", text, got, ok)
 		}
 	}
-	if _, _, ok := slash(lineedit.Line{Text: "/quit", Pasted: []lineedit.Span{{From: 0, To: 5}}}); ok {
-		t.Error("a command was pasted")
+	for from, want := range []bool{false, false, false, false, false, true, true} {
+		if _, _, ok := slash(lineedit.Line{Text: "/diff x", Pasted: []lineedit.Span{{From: from, To: 7}}}); ok != want {
+			t.Errorf("pasted from byte %d it is a command: %v", from, ok)
+		}
 	}
 }
 
@@ -35,26 +37,28 @@ func TestTheHistoryOfChats(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"one", "one", "two\nlines", strings.Repeat("x", maxKept)} {
-		h.add(line)
+		h.add(lineedit.Line{Text: line})
 	}
+	pasted := lineedit.Line{Text: "two\nlines", Pasted: []lineedit.Span{{From: 4, To: 9}}}
+	h.add(pasted)
 	h.close()
 	info, err := os.Stat(historyFile(state))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info, err)
 	}
 	h, err = openHistory(state)
-	if err != nil || len(h.lines) != 2 || h.lines[1] != "two\nlines" {
-		t.Errorf("kept are %q, %v", h.lines, err)
+	if err != nil || len(h.lines) != 3 || !h.lines[1].Same(lineedit.Line{Text: "two\nlines"}) || !h.lines[2].Same(pasted) {
+		t.Errorf("kept are %+v, %v", h.lines, err)
 	}
 	for i := range 2 * maxHistory {
-		h.add(fmt.Sprint(i))
+		h.add(lineedit.Line{Text: fmt.Sprint(i)})
 	}
 	h.close()
 	if err := os.Chmod(historyFile(state), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	h, err = openHistory(state)
-	if err != nil || len(h.lines) != maxHistory/2 || h.lines[len(h.lines)-1] != "1999" {
+	if err != nil || len(h.lines) != maxHistory/2 || h.lines[len(h.lines)-1].Text != "1999" {
 		t.Errorf("kept are %d lines, %v", len(h.lines), err)
 	}
 	h.close()
@@ -72,7 +76,7 @@ func TestTheHistoryOfChats(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h, err := openHistory(state); err == nil || len(h.lines) > 0 {
-		t.Errorf("a link was followed: %q, %v", h.lines, err)
+		t.Errorf("a link was followed: %v, %v", h.lines, err)
 	}
 }
 

@@ -33,7 +33,7 @@ func (a *Asker) Write(b []byte) (int, error) {
 	open := !strings.HasSuffix(string(b), "\n")
 	switch {
 	case open && t.asker == nil: // what was being written is no answer
-		t.asker, t.stash, t.buffer = a, t.buffer, buffer{}
+		t.asker, t.stash, t.buffer, t.late = a, t.buffer, buffer{}, t.pasting
 	case !open && t.asker == a:
 		t.settle()
 	}
@@ -42,7 +42,7 @@ func (a *Asker) Write(b []byte) (int, error) {
 }
 
 // settle closes the question. The caller holds mu.
-func (t *Terminal) settle() { t.asker, t.buffer, t.stash = nil, t.stash, buffer{} }
+func (t *Terminal) settle() { t.asker, t.buffer, t.stash, t.late = nil, t.stash, buffer{}, false }
 
 func (a *Asker) answer(text string) {
 	select {

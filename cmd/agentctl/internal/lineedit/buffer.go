@@ -13,6 +13,9 @@ type Line struct {
 	Pasted []Span
 }
 
+// Same reports whether two lines are the same, also in what was pasted.
+func (l Line) Same(m Line) bool { return l.Text == m.Text && slices.Equal(l.Pasted, m.Pasted) }
+
 // Span is a part of a text, from a byte to before another one.
 type Span struct{ From, To int }
 
@@ -39,11 +42,12 @@ func (b *buffer) insert(r rune, pasted bool) {
 	b.at++
 }
 
-// set replaces the text, which nobody has pasted.
-func (b *buffer) set(text string) {
+// set replaces the text; what was pasted in it stays pasted.
+func (b *buffer) set(l Line) {
 	b.cells = b.cells[:0]
-	for _, r := range text {
-		b.cells = append(b.cells, cell{r: r})
+	for at, r := range l.Text {
+		pasted := slices.ContainsFunc(l.Pasted, func(s Span) bool { return s.From <= at && at < s.To })
+		b.cells = append(b.cells, cell{r, pasted})
 	}
 	b.at = len(b.cells)
 }

@@ -72,6 +72,9 @@ func nextKey(b []byte) (k key, size int) {
 func sequence(b []byte) (k key, size int) {
 	end := 2
 	for end < len(b) && (b[end] < 0x40 || b[end] > 0x7e) {
+		if b[end] == escape { // another one begins: this one is cut off
+			return keyUnknown, end
+		}
 		if end++; end > maxSequence {
 			return keyUnknown, 2
 		}

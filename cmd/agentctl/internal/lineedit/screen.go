@@ -187,6 +187,15 @@ func layout(prompt string, b *buffer, width int) (rows []string, row, column int
 	return append(rows, line.String()), row, column
 }
 
+// shown is a text on one line, with its characters as they are shown.
+func shown(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\n", " ") {
+		b.WriteString(visible(r))
+	}
+	return b.String()
+}
+
 // visible is how a character is shown: what would move the cursor, or hide something, is a
 // dot.
 func visible(r rune) string {

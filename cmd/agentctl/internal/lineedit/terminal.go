@@ -28,7 +28,7 @@ type Options struct {
 	// Prompt is shown before what is written, Answer before an answer to a question.
 	Prompt, Answer string
 	// History are earlier lines, the oldest first.
-	History []string
+	History []Line
 	// Complete returns the words that may stand in place of the end of a text, and where in
 	// the text these begin.
 	Complete func(before string) (from int, words []string)
@@ -47,12 +47,14 @@ type Terminal struct {
 	screen  screen
 	buffer  buffer
 	pasting bool
-	cut     []cell // what was cut last
+	// late: the paste began before the question that is open, and belongs to the stash.
+	late bool
+	cut  []cell // what was cut last
 	// history are the lines before, at the place that is shown; draft is the line that was
 	// being written.
-	history []string
+	history []Line
 	place   int
-	draft   string
+	draft   Line
 	// asker is where answers go while a question is open; stash is what was written before.
 	asker *Asker
 	stash buffer
@@ -256,7 +258,7 @@ func (t *Terminal) handle(s os.Signal) {
 		if t.working {
 			return
 		}
-		t.buffer, t.place, t.draft = buffer{}, len(t.history), ""
+		t.buffer, t.place, t.draft = buffer{}, len(t.history), Line{}
 		t.draw()
 	case syscall.SIGTERM, syscall.SIGHUP:
 		sig, _ := s.(syscall.Signal)
@@ -308,11 +310,14 @@ func (t *Terminal) press(k key) {
 		t.pasting = true
 		return
 	case k == keyPasteEnd:
-		t.pasting = false
+		t.pasting, t.late = false, false
 		return
 	case t.pasting:
 		if k == '\r' {
 			k = '\n'
+		}
+		if t.late {
+			b = &t.stash
 		}
 		if k < keyUp {
 			b.insert(rune(k), true)
@@ -415,7 +420,7 @@ func (t *Terminal) recall(by int) {
 		return
 	}
 	if t.place == len(t.history) {
-		t.draft = t.buffer.line().Text
+		t.draft = t.buffer.line()
 	}
 	if t.place = to; to == len(t.history) {
 		t.buffer.set(t.draft)
@@ -429,7 +434,7 @@ func (t *Terminal) recall(by int) {
 func (t *Terminal) enter() {
 	l := t.buffer.line()
 	if t.asker != nil {
-		t.screen.add(strings.ReplaceAll(l.Text, "\n", " ") + "\n")
+		t.screen.add(shown(l.Text) + "\n")
 		t.asker.answer(l.Text)
 		t.settle()
 		return
@@ -438,12 +443,12 @@ func (t *Terminal) enter() {
 		t.buffer.cells[n-1].r = '\n'
 		return
 	}
-	t.buffer, t.draft = buffer{}, ""
+	t.buffer, t.draft = buffer{}, Line{}
 	if strings.TrimSpace(l.Text) == "" {
 		return
 	}
-	if n := len(t.history); n == 0 || t.history[n-1] != l.Text {
-		t.history = append(t.history, l.Text)
+	if n := len(t.history); n == 0 || !t.history[n-1].Same(l) {
+		t.history = append(t.history, l)
 	}
 	t.place = len(t.history)
 	t.queue = append(t.queue, l)

@@ -189,11 +189,74 @@ func TestWhatIsPastedIsNoKey(t *testing.T) {
 
 func TestEarlierLinesComeBack(t *testing.T) {
 	p := sit(t, 80, 24)
-	term := p.opens(Options{History: []string{"first", "second\nline"}})
+	term := p.opens(Options{History: []Line{{Text: "first"}, {Text: "second\nline"}}})
 	p.types("draft\x1b[A\x1b[A\x1b[A\r") // the second has two lines
 	wants(t, term, "first")
 	p.types("draft\x1b[A\x1b[B!\r")
 	wants(t, term, "draft!")
+}
+
+// What was pasted is data also when it comes back as an earlier line, or as the draft.
+func TestWhatWasPastedStaysPasted(t *testing.T) {
+	p := sit(t, 80, 24)
+	term := p.opens(Options{History: []Line{{Text: "é !`id`", Pasted: []Span{{3, 8}}}}})
+	wants := func(how, text string, pasted ...Span) {
+		t.Helper()
+		if got := next(t, term); got.Text != text || !slices.Equal(got.Pasted, pasted) {
+			t.Errorf("%s gives %+v, want %q with %v", how, got, text, pasted)
+		}
+	}
+	p.types("\x1b[A\r")
+	wants("a line of another chat", "é !`id`", Span{3, 8})
+	p.types("do \x1b[200~!`id`\x1b[201~\x1b[A\x1b[B!\r")
+	wants("the draft", "do !`id`!", Span{3, 8})
+	p.types("\x1b[A\r")
+	wants("the line before", "do !`id`!", Span{3, 8})
+	p.types("do !`id`!\r")
+	wants("the same line, typed", "do !`id`!")
+	p.types("\x1b[A\r")
+	wants("the typed one", "do !`id`!")
+}
+
+// A sequence that is not complete does not swallow the end of a paste: nothing would be a key
+// any more.
+func TestAPasteEnds(t *testing.T) {
+	for _, last := range []string{"\x1b", "\x1b[", "\x1bO", "\x1b[1;", "\x1b[20", "\xe2\x82", "\x1b[" + strings.Repeat("1", 40)} {
+		p := sit(t, 200, 24)
+		term := p.opens(Options{})
+		p.types("\x1b[200~text" + last + "\x1b[201~\x15new\r")
+		wants(t, term, "new")
+	}
+}
+
+// A paste that was under way when a question came up is no answer, and none is obeyed by the
+// terminal.
+func TestAPasteIsNoAnswer(t *testing.T) {
+	p := sit(t, 80, 24)
+	term := p.opens(Options{})
+	p.types("\x1b[200~first ")
+	p.sees("> first")
+	a := term.Asker()
+	defer a.Close()
+	_, _ = io.WriteString(a, "Allow it? ")
+	p.sees("answer> ")
+	p.types("yes\x1b[201~no\r")
+	b := make([]byte, 20)
+	if n, err := a.Read(b); err != nil || string(b[:n]) != "no\n" {
+		t.Errorf("the answer is %q, %v", b[:n], err)
+	}
+	_, _ = io.WriteString(a, "And this? ")
+	p.types("\x1b[200~\u009b5m\u009d0;title\x07\x1b[201~\r")
+	p.sees("And this? ·5m·0;title·")
+	p.types("!\r")
+	if got := next(t, term); got.Text != "first yes!" || !slices.Equal(got.Pasted, []Span{{0, 9}}) {
+		t.Errorf("what was pasted is %+v", got)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if strings.ContainsAny(p.shown.String(), "\u009b\u009d\x07") {
+		t.Errorf("the terminal got %q", p.shown.String())
+	}
 }
 
 func TestTabCompletes(t *testing.T) {
@@ -309,7 +372,7 @@ func TestWhatIsNoTerminal(t *testing.T) {
 // The rows of a long text fit the terminal, and the cursor is where the text goes on.
 func TestLayout(t *testing.T) {
 	b := &buffer{}
-	b.set("0123456789\nab\t\x1b[31m日本")
+	b.set(Line{Text: "0123456789\nab\t\x1b[31m日本"})
 	rows, row, column := layout("> ", b, 8)
 	want := []string{"> 012345", "6789", "  ab    ", "·[31m日", "本"}
 	if !slices.Equal(rows, want) || row != 4 || column != 2 {
@@ -319,7 +382,7 @@ func TestLayout(t *testing.T) {
 	if _, row, column := layout("> ", b, 8); row != 0 || column != 2 {
 		t.Errorf("cursor %d:%d", row, column)
 	}
-	b.set("123456")
+	b.set(Line{Text: "123456"})
 	if rows, row, column := layout("> ", b, 8); len(rows) != 2 || row != 1 || column != 0 {
 		t.Errorf("a full row: %q, cursor %d:%d", rows, row, column)
 	}
