@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -13,7 +14,6 @@ import (
 
 	"agentctl.dev/agentctl/runner/coder"
 	"agentctl.dev/agentctl/runner/coder/endpoint"
-	"agentctl.dev/agentctl/runner/fstree"
 	"agentctl.dev/agentctl/runner/sandbox"
 	"agentctl.dev/agentctl/runner/sandbox/spec"
 	"agentctl.dev/agentctl/runner/tool"
@@ -47,13 +47,34 @@ func (c *coding) serve(ctx context.Context, server *endpoint.Endpoint) (address 
 
 // launch starts the program in a sandbox of its own.
 func (c *coding) launch(ctx context.Context, s coder.Start, stdout, stderr io.Writer) (coder.Program, error) {
-	for name, text := range s.Files {
-		file := filepath.Join(c.home, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), fstree.Remove(file), os.WriteFile(file, []byte(text), 0o600)); err != nil {
-			return nil, err
-		}
+	if err := furnish(c.home, s.Files); err != nil {
+		return nil, err
 	}
 	return c.start(ctx, c.held, filepath.Join(c.dir, filepath.FromSlash(c.task.Path)), s, stdout, stderr)
+}
+
+// furnish writes files into the home folder of a program. The program of an earlier call may
+// have put links there: none is followed out of the folder.
+func furnish(home string, files map[string]string) error {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // a folder: its files are closed before
+	for name, text := range files {
+		if err := errors.Join(root.MkdirAll(filepath.Dir(name), 0o700), root.RemoveAll(name)); err != nil {
+			return fmt.Errorf("its home folder: %w", err)
+		}
+		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return fmt.Errorf("its home folder: %w", err)
+		}
+		_, err = f.WriteString(text)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("its home folder: %w", err)
+		}
+	}
+	return nil
 }
 
 // start starts the program in a folder, in a sandbox unless held is nil.
