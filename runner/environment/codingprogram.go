@@ -33,7 +33,7 @@ func (c *coding) serve(ctx context.Context, server *endpoint.Endpoint) (address 
 	h := c.t.env.host
 	if c.held != nil {
 		h.endpoints.Store(c.held.Group, server)
-		return spec.ProxyAddress, func() { h.endpoints.Delete(c.held.Group) }, nil
+		return spec.ProxyAddress, sync.OnceFunc(func() { h.endpoints.Delete(c.held.Group); server.Close() }), nil
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *coding) serve(ctx context.Context, server *endpoint.Endpoint) (address 
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(ctx, l) }) // a program whose server has gone fails by itself
-	return l.Addr().String(), sync.OnceFunc(func() { cancel(); wg.Wait() }), nil
+	return l.Addr().String(), sync.OnceFunc(func() { cancel(); wg.Wait(); server.Close() }), nil
 }
 
 // launch starts the program in a sandbox of its own.

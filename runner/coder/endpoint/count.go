@@ -18,8 +18,10 @@ type counter struct {
 
 	usage   message.Usage
 	counted bool
-	bytes   int
-	line    []byte
+	// cut: the answer ended before its end, as far as the program has read it.
+	cut   bool
+	bytes int
+	line  []byte
 }
 
 // add takes bytes of the answer.
@@ -79,6 +81,20 @@ type usage struct {
 	OutputDetails     details `json:"output_tokens_details"`
 }
 
+// mostTokens is more than any answer has: what a server says beyond it is not believed.
+const mostTokens = 1 << 32
+
+// bound keeps numbers that are none of tokens from the sums of the run.
+func (u *usage) bound() {
+	for _, n := range []*int64{
+		&u.PromptTokens, &u.CompletionTokens, &u.InputTokens, &u.OutputTokens, &u.CacheRead, &u.CacheWrite, &u.PromptDetails.Cached,
+		&u.PromptDetails.Reasoning, &u.CompletionDetails.Cached, &u.CompletionDetails.Reasoning, &u.InputDetails.Cached,
+		&u.InputDetails.Reasoning, &u.OutputDetails.Cached, &u.OutputDetails.Reasoning,
+	} {
+		*n = min(max(*n, 0), mostTokens)
+	}
+}
+
 // read takes the count of a piece of JSON: the newest counts, except that a server of
 // messages tells the input in its first event and the output in later ones.
 func (c *counter) read(data []byte) {
@@ -105,6 +121,7 @@ func (c *counter) read(data []byte) {
 		return
 	}
 	c.counted = true
+	u.bound()
 	switch c.api {
 	case coder.Chat:
 		c.usage = message.Usage{

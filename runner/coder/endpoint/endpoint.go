@@ -11,8 +11,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentctl.dev/agentctl/api/message"
@@ -57,8 +60,15 @@ type Use struct {
 // Endpoint serves one program. Its methods are called by several goroutines.
 type Endpoint struct {
 	o Options
+	// slots are taken by the requests that are being served.
+	slots chan struct{}
+	// done ends the requests that are in flight, which flights counts.
+	done    chan struct{}
+	flights sync.WaitGroup
 
 	mu sync.Mutex
+	// closed: no request is taken any more.
+	closed bool
 	// flying are the tokens and the cost that requests in flight may need.
 	flying     int64
 	flyingCost message.Cost
@@ -67,15 +77,50 @@ type Endpoint struct {
 }
 
 // New returns an Endpoint.
-func New(o Options) *Endpoint { return &Endpoint{o: o} }
+func New(o Options) *Endpoint {
+	return &Endpoint{o: o, slots: make(chan struct{}, mostAtOnce), done: make(chan struct{})}
+}
 
-// Bounds of a request.
+// Close ends the requests that are in flight, and waits until what they have used is counted.
+func (e *Endpoint) Close() {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.done)
+	}
+	e.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { e.flights.Wait(); close(ended) }() // ends with the last request
+	late := time.NewTimer(endTime)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C: // its program reads nothing, and holds on
+	}
+}
+
+// enter takes a request; false: it came too late.
+func (e *Endpoint) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.flights.Add(1)
+	return true
+}
+
+// Bounds of a request, of how many are served at once while others wait, and of what is read
+// of an error.
 const (
 	mostRequest = 32 << 20
 	headTime    = 30 * time.Second
+	endTime     = 5 * time.Second
+	mostAtOnce  = 16
+	mostError   = 1 << 20
 )
 
-// Serve serves a listener until ctx ends, and waits for the requests.
+// Serve serves a listener until ctx ends. Close waits for the requests.
 func (e *Endpoint) Serve(ctx context.Context, l net.Listener) error {
 	s := &http.Server{Handler: e, ReadHeaderTimeout: headTime, BaseContext: func(net.Listener) context.Context { return ctx }, MaxHeaderBytes: 64 << 10}
 	stopped := make(chan struct{})
@@ -145,6 +190,27 @@ func (e *Endpoint) admits(r *http.Request) bool {
 
 // forward sends a request to the server and its answer to the program.
 func (e *Endpoint) forward(w http.ResponseWriter, r *http.Request) {
+	if !e.enter() {
+		refuse(w, http.StatusServiceUnavailable, "the call has ended")
+		return
+	}
+	defer e.flights.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() { // ends with the request
+		select {
+		case <-e.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	r = r.WithContext(ctx)
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-r.Context().Done():
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostRequest))
 	if err != nil {
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("read the request: %v", err))
@@ -162,8 +228,11 @@ func (e *Endpoint) forward(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer release()
-	resp, err := e.ask(r, body)
+	resp, key, sent, err := e.ask(r, body)
 	if err != nil {
+		if sent { // it may have been answered
+			e.used(&counter{cut: true}, estimate)
+		}
 		refuse(w, http.StatusBadGateway, "the model server could not be reached")
 		return
 	}
@@ -174,26 +243,39 @@ func (e *Endpoint) forward(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.WriteHeader(resp.StatusCode)
+	if resp.StatusCode >= 300 {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, mostError)) // what came counts
+		_, _ = w.Write(without(text, key))                          // the program may have gone
+		return
+	}
 	count := &counter{api: e.o.API, stream: strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")}
 	pass(w, resp.Body, count)
-	if resp.StatusCode < 300 {
-		e.used(count, estimate)
-	}
+	e.used(count, estimate)
 }
 
-// ask sends the request with the key of the model.
-func (e *Endpoint) ask(r *http.Request, body []byte) (*http.Response, error) {
+// without is what a server says of an error, without the key that it was shown.
+func without(text []byte, key string) []byte {
+	if key == "" {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte(key), []byte("[the key]"))
+}
+
+// ask sends the request with the key of the model, and says whether the server has all of it.
+func (e *Endpoint) ask(r *http.Request, body []byte) (resp *http.Response, key string, sent bool, err error) {
 	path := string(e.o.API)
 	if e.o.API != coder.Messages { // whose base URL has no version
 		path = strings.TrimPrefix(path, "/v1")
 	}
-	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, strings.TrimSuffix(e.o.BaseURL, "/")+path, bytes.NewReader(body))
+	var wrote atomic.Bool
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { wrote.Store(i.Err == nil) }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(e.o.BaseURL, "/")+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, "", false, err
 	}
-	key, err := e.o.Key(r.Context())
+	key, err = e.o.Key(r.Context())
 	if err != nil {
-		return nil, err
+		return nil, "", false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", r.Header.Get("Accept"))
@@ -209,11 +291,16 @@ func (e *Endpoint) ask(r *http.Request, body []byte) (*http.Response, error) {
 	default:
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
-	return e.o.Transport.RoundTrip(req)
+	resp, err = e.o.Transport.RoundTrip(req)
+	return resp, key, wrote.Load(), err
 }
 
-// dearer are members of requests by which an answer has another price.
-var dearer = []string{"service_tier", "speed", "inference_geo"}
+// dearer are members of requests by which an answer has another price, is several, comes from
+// another model, comes later where nobody counts it, or makes the server reach others.
+var dearer = []string{
+	"service_tier", "speed", "inference_geo", "n", "best_of", "models", "fallbacks", "background",
+	"mcp_servers", "web_search_options", "plugins",
+}
 
 // rewrite puts the name of the model into a request, asks for a count of the tokens, and
 // returns how many an answer may have.
@@ -230,18 +317,63 @@ func (e *Endpoint) rewrite(body []byte) (_ []byte, output int64, err error) {
 	for _, member := range dearer {
 		delete(req, member)
 	}
+	if tools, ok := req["tools"]; ok {
+		own, err := e.own(tools)
+		if err != nil {
+			return nil, 0, err
+		}
+		if req["tools"] = own; own == nil {
+			delete(req, "tools")
+			delete(req, "tool_choice")
+		}
+	}
 	if e.o.API == coder.Chat && string(req["stream"]) == "true" {
 		req["stream_options"] = json.RawMessage(`{"include_usage":true}`)
 	}
-	output = e.o.Output
 	for _, member := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
 		var n int64
 		if json.Unmarshal(req[member], &n) == nil && n > 0 {
-			output = n
+			output = max(output, n)
 		}
+	}
+	if output == 0 {
+		output = e.o.Output
 	}
 	body, err = json.Marshal(req)
 	return body, output, err
+}
+
+// own are the tools that the program carries out itself, in its sandbox. Those of the server,
+// such as a search of the web or an MCP server, would be another network, and another price:
+// they are left out. It is nil where none is left.
+func (e *Endpoint) own(tools json.RawMessage) (json.RawMessage, error) {
+	var all, kept []map[string]json.RawMessage
+	if json.Unmarshal(tools, &all) != nil {
+		return nil, errors.New("tools of the request are not a list of objects")
+	}
+	for _, t := range all {
+		var kind string
+		if raw, ok := t["type"]; ok && json.Unmarshal(raw, &kind) != nil || t == nil {
+			return nil, errors.New("a tool of the request has no type")
+		}
+		if e.o.API == coder.Messages {
+			kind, _, _ = strings.Cut(kind, "_2") // bash_20250124
+		}
+		if slices.Contains(ours[e.o.API], kind) {
+			kept = append(kept, t)
+		}
+	}
+	if kept == nil {
+		return nil, nil
+	}
+	return json.Marshal(kept)
+}
+
+// ours are the types of tools that programs carry out.
+var ours = map[coder.API][]string{
+	coder.Chat:      {"function", "custom"},
+	coder.Responses: {"function", "custom", "local_shell", "apply_patch"},
+	coder.Messages:  {"", "custom", "bash", "text_editor", "memory"},
 }
 
 // reserve asks the budget for the room that a request may need, beside those in flight.
@@ -285,6 +417,12 @@ func (e *Endpoint) used(c *counter, estimate message.Usage) {
 	if !c.counted {
 		u.Tokens, u.Estimated = message.Usage{Input: estimate.Input, Output: tokens(c.bytes)}, true
 	}
+	if c.cut { // its count may be that of the beginning
+		u.Tokens.Output, u.Estimated = max(u.Tokens.Output, tokens(c.bytes)), true
+		if !c.stream { // the server has made all of it
+			u.Tokens.Output = max(u.Tokens.Output, estimate.Output)
+		}
+	}
 	if e.o.Price != nil {
 		if cost, most, known := e.o.Price(u.Tokens); known {
 			if u.Estimated {
@@ -308,12 +446,15 @@ func pass(w http.ResponseWriter, from io.Reader, count *counter) {
 		if n > 0 {
 			count.add(buffer[:n])
 			if _, gone := w.Write(buffer[:n]); gone != nil {
+				count.end()
+				count.cut = true
 				return
 			}
 			_ = flush.Flush() // an error is one of the next write, too
 		}
 		if err != nil {
 			count.end()
+			count.cut = !errors.Is(err, io.EOF)
 			return
 		}
 	}

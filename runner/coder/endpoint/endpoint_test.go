@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"agentctl.dev/agentctl/api/message"
@@ -24,6 +26,10 @@ type served struct {
 	used     []Use
 	reserved []int64
 	settled  int
+
+	e *Endpoint
+	// stop ends the endpoint, and waits for its requests.
+	stop func()
 }
 
 func serve(t *testing.T, api coder.API, refuse string, steps ...modeltest.Step) *served {
@@ -35,8 +41,15 @@ func serve(t *testing.T, api coder.API, refuse string, steps ...modeltest.Step) 
 	}
 	t.Cleanup(model.Close)
 	s := &served{model: model}
+	s.front(t, api, refuse, model.URL)
+	return s
+}
+
+// front begins an endpoint in front of the server at an address.
+func (s *served) front(t *testing.T, api coder.API, refuse, address string) {
+	t.Helper()
 	e := New(Options{
-		API: api, Model: "the-model", BaseURL: model.URL, Token: "tok", Output: 100, Transport: http.DefaultTransport,
+		API: api, Model: "the-model", BaseURL: address, Token: "tok", Output: 100, Transport: http.DefaultTransport,
 		Key: func(context.Context) (string, error) { return "sk-real", nil },
 		Price: func(u message.Usage) (message.Cost, message.Cost, bool) {
 			return message.Cost(u.Total()), message.Cost(2 * u.Total()), true
@@ -61,12 +74,23 @@ func serve(t *testing.T, api coder.API, refuse string, steps ...modeltest.Step) 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Serve(ctx, l) }()
-	t.Cleanup(func() {
+	s.e, s.stop = e, sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		e.Close()
 	})
+	t.Cleanup(s.stop)
+}
+
+// before begins an endpoint in front of a server that answers as a function does.
+func before(t *testing.T, api coder.API, answer http.HandlerFunc) *served {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	s := &served{}
+	s.front(t, api, "", server.URL)
 	return s
 }
 
@@ -204,4 +228,185 @@ func TestRequestsInFlightAreReservedTogether(t *testing.T) {
 	if fmt.Sprint(s.reserved) != "[100 150 50]" || s.settled != 1 {
 		t.Errorf("reserved %v, settled %d", s.reserved, s.settled)
 	}
+}
+
+// A program in a sandbox cannot have the server of its model reach others for it, make several
+// answers of one, or an answer that nobody counts.
+func TestWhatTheServerWouldDoForAProgramIsLeftOut(t *testing.T) {
+	for api, tools := range map[coder.API]string{
+		coder.Chat:      `{"type":"function","function":{"name":"mine"}},{"type":"web_search"},{"function":{"name":"x"}}`,
+		coder.Responses: `{"type":"function","name":"mine"},{"type":"mcp","server_url":"https://evil.example"},{"type":"web_search"},{"type":"function","type":"code_interpreter"}`,
+		coder.Messages:  `{"name":"mine"},{"type":"bash_20250124","name":"bash"},{"type":"web_fetch_20250910","name":"f"},{"type":"mcp_toolset"}`,
+	} {
+		s := serve(t, api, "", modeltest.Answer{Text: "hello"}.Step())
+		body := `{"tools":[` + tools + `],"n":100,"background":true,"models":["dear"],"mcp_servers":[{"url":"https://evil.example"}],"web_search_options":{}}`
+		if status, text := s.ask(t, "POST", string(api), "tok", body); status != 200 {
+			t.Fatalf("%s: %d %s", api, status, text)
+		}
+		sent := string(s.model.Requests()[0].Body)
+		if !strings.Contains(sent, "mine") || api == coder.Messages && !strings.Contains(sent, "bash_20250124") {
+			t.Errorf("%s: a tool of the program is missing: %s", api, sent)
+		}
+		for _, other := range []string{"web_", "mcp", "evil", "code_interpreter", `"n"`, "background", "dear"} {
+			if strings.Contains(sent, other) {
+				t.Errorf("%s: the server was sent %s: %s", api, other, sent)
+			}
+		}
+	}
+	s := serve(t, coder.Chat, "", modeltest.Answer{Text: "hello"}.Step())
+	for body, want := range map[string]int{
+		`{"tools":{"type":"function"}}`: 400, `{"tools":[{"type":["function"]}]}`: 400, `{"tools":[null]}`: 400,
+		`{"tools":[{"type":"web_search"}],"tool_choice":"required"}`: 200,
+	} {
+		if status, text := s.ask(t, "POST", string(coder.Chat), "tok", body); status != want {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	if sent := string(s.model.Requests()[0].Body); strings.Contains(sent, "tool") {
+		t.Errorf("of no tool there is %s", sent)
+	}
+}
+
+// The room that is reserved is that of the largest limit: a server may read any of them.
+func TestASmallLimitDoesNotHideALargeOne(t *testing.T) {
+	s := serve(t, coder.Chat, "", modeltest.Answer{Text: "hello"}.Step())
+	s.ask(t, "POST", string(coder.Chat), "tok", `{"max_tokens":5000,"max_completion_tokens":10,"max_output_tokens":1}`)
+	if len(s.reserved) != 1 || s.reserved[0] < 5000 {
+		t.Errorf("reserved %v", s.reserved)
+	}
+}
+
+// The errors of some servers repeat the key that they were shown.
+func TestAnErrorOfTheServerHasNoKey(t *testing.T) {
+	s := before(t, coder.Chat, func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "wrong header: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+	})
+	if status, text := s.ask(t, "POST", string(coder.Chat), "tok", `{}`); status != 401 || strings.Contains(text, "sk-real") || !strings.Contains(text, "wrong header") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// Numbers that are none of tokens do not give the budget anything back.
+func TestNumbersThatAreNone(t *testing.T) {
+	s := before(t, coder.Chat, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":-5,"completion_tokens":-9000000000000000000,"prompt_tokens_details":{"cached_tokens":-100}}}`)
+	})
+	s.ask(t, "POST", string(coder.Chat), "tok", `{}`)
+	s.ask(t, "POST", string(coder.Chat), "tok", `{}`)
+	for _, u := range s.used {
+		if u.Tokens != (message.Usage{}) {
+			t.Errorf("used %+v", u)
+		}
+	}
+	if len(s.used) != 2 {
+		t.Errorf("used %+v", s.used)
+	}
+	c := counter{api: coder.Responses}
+	c.read([]byte(`{"usage":{"input_tokens":9000000000000000000,"output_tokens":9000000000000000000}}`))
+	if got := c.usage.Total(); got != 2*mostTokens {
+		t.Errorf("a sum that is too large is %d", got)
+	}
+}
+
+// A program that goes away before the count has used what was made for it all the same.
+func TestAnAnswerThatIsCutIsCounted(t *testing.T) {
+	for _, c := range []struct {
+		what, begin string
+		output      int64
+	}{
+		{"nothing was answered", "", 700},
+		{"a stream, and only its beginning was counted", `data: {"type":"message_start","message":{"usage":{"input_tokens":50,"output_tokens":1}}}` + "\n\n" + strings.Repeat("data: {}\n\n", 100), 300},
+	} {
+		gone, asked := make(chan struct{}), make(chan struct{})
+		s := before(t, coder.Messages, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if c.begin != "" {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, c.begin)
+				_ = http.NewResponseController(w).Flush()
+			}
+			close(asked)
+			<-r.Context().Done()
+			close(gone)
+		})
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := `{"max_tokens":700,"stream":true}`
+		_, _ = fmt.Fprintf(conn, "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: tok\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		<-asked
+		if c.begin != "" {
+			if _, err := io.ReadFull(conn, make([]byte, len(c.begin))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = conn.Close()
+		<-gone
+		s.stop()
+		if len(s.used) != 1 || !s.used[0].Estimated || s.used[0].Tokens.Output < c.output || s.settled != 1 {
+			t.Errorf("%s: used %+v, settled %d", c.what, s.used, s.settled)
+		}
+	}
+}
+
+// More requests than are served at once wait, and none of their bodies is read.
+func TestRequestsWaitForThoseBefore(t *testing.T) {
+	var asked atomic.Int32
+	release := make(chan struct{})
+	full := make(chan struct{})
+	s := before(t, coder.Chat, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == mostAtOnce {
+			close(full)
+		}
+		<-release
+		_, _ = io.WriteString(w, `{}`)
+	})
+	var all sync.WaitGroup
+	for range mostAtOnce {
+		all.Go(func() { s.ask(t, "POST", string(coder.Chat), "tok", `{}`) })
+	}
+	<-full
+	ctx, cancel := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, "POST", string(coder.Chat), unread{t})
+	r.Header.Set("Authorization", "Bearer tok")
+	cancel()
+	s.e.ServeHTTP(httptest.NewRecorder(), r)
+	close(release)
+	all.Wait()
+	if n := asked.Load(); n != mostAtOnce {
+		t.Errorf("%d requests were forwarded", n)
+	}
+}
+
+// unread is a body that nobody may read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body of a request that waits is read")
+	return 0, io.EOF
+}
+
+// What a request in flight has used is counted when the program has ended, and no other is taken.
+func TestTheEndWaitsForRequests(t *testing.T) {
+	asked := make(chan struct{})
+	s := before(t, coder.Chat, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(asked)
+		<-r.Context().Done()
+	})
+	var all sync.WaitGroup
+	all.Go(func() { s.ask(t, "POST", string(coder.Chat), "tok", `{"max_tokens":700}`) })
+	<-asked
+	s.e.Close()
+	s.mu.Lock()
+	if len(s.used) != 1 || s.used[0].Tokens.Output != 700 || s.settled != 1 {
+		t.Errorf("used %+v, settled %d", s.used, s.settled)
+	}
+	s.mu.Unlock()
+	if status, text := s.ask(t, "POST", string(coder.Chat), "tok", `{}`); status != http.StatusServiceUnavailable {
+		t.Errorf("a late request: %d %s", status, text)
+	}
+	all.Wait()
 }
