@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -110,19 +111,25 @@ func (e *Endpoint) enter() bool {
 	return true
 }
 
-// Bounds of a request, of how many are served at once while others wait, and of what is read
-// of an error.
+// Bounds of a request, of how many are served at once while others wait, of what is read of an
+// error, and of connections.
 const (
 	mostRequest = 32 << 20
 	headTime    = 30 * time.Second
 	endTime     = 5 * time.Second
 	mostAtOnce  = 16
 	mostError   = 1 << 20
+	mostOpen    = 128
+	idleTime    = time.Minute
 )
 
 // Serve serves a listener until ctx ends. Close waits for the requests.
 func (e *Endpoint) Serve(ctx context.Context, l net.Listener) error {
-	s := &http.Server{Handler: e, ReadHeaderTimeout: headTime, BaseContext: func(net.Listener) context.Context { return ctx }, MaxHeaderBytes: 64 << 10}
+	s := &http.Server{
+		Handler: e, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, BaseContext: func(net.Listener) context.Context { return ctx }, MaxHeaderBytes: 64 << 10,
+		ErrorLog:                     log.New(io.Discard, "", 0), // its lines are caused by the program
+		DisableGeneralOptionsHandler: true,
+	}
 	stopped := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -132,7 +139,7 @@ func (e *Endpoint) Serve(ctx context.Context, l net.Listener) error {
 		}
 		_ = s.Close() // cuts what is still open
 	})
-	err := s.Serve(l)
+	err := s.Serve(&listener{Listener: l, open: make(chan struct{}, mostOpen)})
 	close(stopped)
 	wg.Wait()
 	if errors.Is(err, http.ErrServerClosed) {

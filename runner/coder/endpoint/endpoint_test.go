@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"agentctl.dev/agentctl/api/message"
 	"agentctl.dev/agentctl/runner/coder"
@@ -409,4 +410,39 @@ func TestTheEndWaitsForRequests(t *testing.T) {
 		t.Errorf("a late request: %d %s", status, text)
 	}
 	all.Wait()
+}
+
+// A program that opens connections without end takes no more files of agentctl than it may.
+func TestConnectionsAreBounded(t *testing.T) {
+	s := serve(t, coder.Chat, "")
+	dial := func() net.Conn {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	answered := func(c net.Conn) bool {
+		_, _ = io.WriteString(c, "GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tok\r\n\r\n")
+		n, _ := io.ReadFull(c, make([]byte, 12))
+		return n == 12
+	}
+	var open []net.Conn
+	for range mostOpen {
+		open = append(open, dial())
+	}
+	if !answered(open[mostOpen-1]) {
+		t.Fatal("the last one is not served")
+	}
+	if c := dial(); answered(c) {
+		t.Error("one more is served")
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	for deadline := time.Now().Add(30 * time.Second); !answered(dial()); {
+		if time.Now().After(deadline) {
+			t.Fatal("none is served when the others are closed")
+		}
+	}
 }
