@@ -72,7 +72,7 @@ func TestUsageErrorsAreShortAndExitWith2(t *testing.T) {
 		"no such prompt":   {"a prompt has to exist", []string{"run", "-f", "x", "-p", "@/no/such"}, "read the prompt: stat /no/such: no such file or directory", "see: agentctl run --help"},
 		"no run":           {"diff needs a run", []string{"diff"}, "the run (run/ID or @latest) is missing", "see: agentctl diff --help"},
 		"two runs":         {"resume takes one run", []string{"resume", "a", "b"}, `unexpected argument "b" after the run (run/ID or @latest)`, "see: agentctl resume --help"},
-		"no field":         {"explain needs a field", []string{"explain"}, "the field (for example agent.spec.limits) is missing", "see: agentctl explain --help"},
+		"two fields":       {"explain takes one field", []string{"explain", "agent", "policy"}, `unexpected argument "policy": one field is explained`, "see: agentctl explain --help"},
 		"wrong field":      {"a near field is named", []string{"explain", "agent.spec.limts"}, `agent.spec has no field "limts"; did you mean "limits"?`, "see: agentctl explain --help"},
 		"wrong schema":     {"the other schemas are offered, too", []string{"schema", "reslt"}, `there is no kind "reslt"; did you mean "result"?`, "see: agentctl schema --help"},
 		"version of what":  {"version takes no words", []string{"version", "x"}, `unexpected argument "x"`, "see: agentctl version --help"},

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"agentctl.dev/agentctl/api/crds"
@@ -15,15 +17,26 @@ type explainOptions struct {
 func (a *app) explainCmd() *cobra.Command {
 	o := &explainOptions{app: a}
 	cmd := &cobra.Command{
-		Use:   "explain KIND[.FIELD...]",
-		Short: "Describe a field of a manifest",
-		Example: `  agentctl explain agent
+		Use:   "explain [KIND[.FIELD...]]",
+		Short: "Describe a kind or a field of a manifest; without a word list the kinds",
+		Example: `  agentctl explain
+  agentctl explain agent
   agentctl explain agent.spec.limits
   agentctl explain policy.spec --recursive`,
-		GroupID:           groupManifest,
-		Args:              oneArg("the field (for example agent.spec.limits)"),
+		GroupID: groupManifest,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("unexpected argument %q: one field is explained", args[1])
+			}
+			return nil
+		},
 		ValidArgsFunction: completeFields,
-		RunE:              func(_ *cobra.Command, args []string) error { return o.runExplain(args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return o.listKinds()
+			}
+			return o.runExplain(args[0])
+		},
 	}
 	cmd.Flags().BoolVar(&o.recursive, "recursive", false, "show the fields below as a tree")
 	return cmd
@@ -35,4 +48,18 @@ func (o *explainOptions) runExplain(path string) error {
 		return usage(err)
 	}
 	return display.Text(o.app.stdout(), e.Text())
+}
+
+// listKinds lists the kinds, each with the first sentence about it.
+func (o *explainOptions) listKinds() error {
+	rows := [][]string{{"KIND", "WHAT IT IS"}}
+	for _, kind := range crds.Kinds() {
+		e, err := crds.Explain(kind, false)
+		if err != nil {
+			return usage(err)
+		}
+		sentence, _, _ := strings.Cut(strings.ReplaceAll(e.Field.Description, "\n", " ")+" ", ". ")
+		rows = append(rows, []string{kind, strings.TrimSuffix(strings.TrimSpace(sentence), ".")})
+	}
+	return display.Table(o.app.stdout(), rows)
 }

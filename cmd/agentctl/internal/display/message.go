@@ -44,6 +44,9 @@ func Text(s *Screen, text string) error {
 	return s.Err()
 }
 
+// Table writes rows in columns.
+func Table(s *Screen, rows [][]string) error { return Text(s, table(rows)) }
+
 // ExitCodes writes the table of exit codes and the reasons behind them.
 func ExitCodes(s *Screen, all []reason.Info) error {
 	var b strings.Builder
