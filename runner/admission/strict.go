@@ -9,6 +9,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/manifest"
+	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/prompt"
 	"agentctl.dev/agentctl/runner/sandbox/egress"
 )
@@ -20,8 +21,9 @@ func (a *admitter) strict() {
 	for _, name := range names(a.catalog.Models) {
 		e := a.catalog.Models[name]
 		if m := &e.Object.Spec; m.Model != "" && !e.Doc.Faulty("spec") && !a.opts.Models.Pinned(m) {
-			a.add(e.Doc.Warnf("spec.model", "%q has no version: %s may answer with another model tomorrow", clip(m.Model), m.Provider).
-				As(manifest.RuleModelUnpinned).With("name a version, such as gpt-5-mini-2025-08-07"))
+			server, how := model.ToPin(m)
+			a.add(e.Doc.Warnf("spec.model", "%q has no version: %s may answer with another model tomorrow", clip(m.Model), clip(server)).
+				As(manifest.RuleModelUnpinned).With(clip(how)))
 		}
 	}
 	for _, name := range names(a.catalog.Tools) {

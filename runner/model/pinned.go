@@ -1,6 +1,7 @@
 package model
 
 import (
+	"net/url"
 	"regexp"
 	"sync"
 
@@ -24,4 +25,24 @@ func (r Registry) Pinned(spec *v1alpha1.ModelSpec) bool {
 		return false
 	}
 	return !p.Remote() || versioned().MatchString(spec.Model) || p.Pinned != nil && p.Pinned(spec.Model)
+}
+
+// ToPin says of a model that is not pinned which server may answer with another one, and how
+// its name gets a version.
+func ToPin(spec *v1alpha1.ModelSpec) (server, how string) {
+	if u, err := url.Parse(spec.BaseURL); err == nil && u.Host != "" {
+		return u.Host, "a server of your own can serve it under a name with a version, such as " + spec.Model + "-2025-08-07"
+	}
+	example, ok := versions[spec.Provider]
+	if !ok {
+		example = versions[v1alpha1.ProviderOpenAI]
+	}
+	return string(spec.Provider), "name a version, such as " + example
+}
+
+// versions are names with a version, as providers give them.
+var versions = map[v1alpha1.Provider]string{
+	v1alpha1.ProviderOpenAI:    "gpt-5-mini-2025-08-07",
+	v1alpha1.ProviderAnthropic: "claude-haiku-4-5-20251001",
+	v1alpha1.ProviderGemini:    "gemini-2.0-flash-001",
 }

@@ -1,9 +1,11 @@
 package model_test
 
 import (
+	"strings"
 	"testing"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
+	"agentctl.dev/agentctl/runner/model"
 	"agentctl.dev/agentctl/runner/model/provider"
 )
 
@@ -36,6 +38,28 @@ func TestAPinnedModelHasAVersionInItsName(t *testing.T) {
 	} {
 		if got := provider.All().Pinned(&v1alpha1.ModelSpec{Provider: c.provider, Model: c.model}); got != c.want {
 			t.Errorf("%s %s: pinned = %v, want %v: %s", c.provider, c.model, got, c.want, c.reason)
+		}
+	}
+}
+
+func TestHowAModelIsPinnedIsSaidOfItsServer(t *testing.T) {
+	for _, c := range []struct {
+		spec        v1alpha1.ModelSpec
+		server, how string
+	}{
+		{v1alpha1.ModelSpec{Provider: "openai", Model: "gpt-5"}, "openai", "gpt-5-mini-2025-08-07"},
+		{v1alpha1.ModelSpec{Provider: "anthropic", Model: "claude-opus-4"}, "anthropic", "claude-haiku-4-5-20251001"},
+		{v1alpha1.ModelSpec{Provider: "gemini", Model: "gemini-2.5-pro"}, "gemini", "gemini-2.0-flash-001"},
+		{v1alpha1.ModelSpec{Provider: "openai", Model: "qwen3", BaseURL: "http://localhost:11434/v1"}, "localhost:11434", "qwen3-2025-08-07"},
+	} {
+		server, how := model.ToPin(&c.spec)
+		if server != c.server || !strings.HasSuffix(how, "such as "+c.how) {
+			t.Errorf("%+v: %q, %q", c.spec, server, how)
+		}
+		named := c.spec
+		named.Model = c.how
+		if !provider.All().Pinned(&named) {
+			t.Errorf("%s is no name that is pinned", c.how)
 		}
 	}
 }

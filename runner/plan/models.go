@@ -66,8 +66,9 @@ func (p *Plan) RequirePinned() error {
 		if p.registries.Providers.Pinned(&m.Spec) || p.Carried != nil && m == p.Model {
 			continue
 		}
-		return reason.Usagef("model %q: %s is not pinned: %s may answer with another model tomorrow", m.Name, m.Spec.Model, m.Spec.Provider).
-			WithHint("name a version in spec.model, such as gpt-5-mini-2025-08-07, or leave --ci out")
+		server, how := model.ToPin(&m.Spec)
+		return reason.Usagef("model %q: %s is not pinned: %s may answer with another model tomorrow", m.Name, m.Spec.Model, server).
+			WithHint(how + " (spec.model), or leave --ci out")
 	}
 	return nil
 }
