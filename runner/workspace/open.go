@@ -53,7 +53,7 @@ func (w *Workspace) reopen(ctx context.Context, base *Snapshot) error {
 	if w.pack, err = openPack(w.spec.packPath()); err != nil {
 		w.note("%v; a diff may lack the lines of files that have changed", err)
 	}
-	return w.start(ctx, func(ctx context.Context) error { return w.takeUp(ctx, base) })
+	return w.start(ctx, func(ctx context.Context) error { return w.relist(ctx, base) })
 }
 
 // anySource takes every source: nothing more is copied from it.
@@ -66,8 +66,8 @@ func mustBeThere(dir string) error {
 	return nil
 }
 
-// takeUp learns what is there now.
-func (w *Workspace) takeUp(ctx context.Context, base *Snapshot) error {
+// relist lists the files as they are now.
+func (w *Workspace) relist(ctx context.Context, base *Snapshot) error {
 	// What was left out was said when the workspace was prepared.
 	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: base, left: w.left()}
 	now, err := t.walk(nil)

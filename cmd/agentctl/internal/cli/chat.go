@@ -281,7 +281,7 @@ func (c *chat) execute(ctx context.Context, ro runner.RunOptions, shown display.
 		return runner.Run(ctx, ro)
 	}
 	fork := runner.ForkOptions{RunOptions: ro, Ref: ro.Continue, At: *c.place, Begun: func(id, text string) {
-		begun(ctx, ro.State, id, text, shown.TakeUp, shown.Notice)
+		begun(ctx, ro.State, id, text, shown.SetPast, shown.Notice)
 	}}
 	fork.Continue, c.place = "", nil
 	return runner.Fork(ctx, fork)

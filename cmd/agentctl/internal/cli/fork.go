@@ -130,16 +130,16 @@ func (o *forkOptions) runFork(ctx context.Context, word string, hasPrompt, hasTi
 		telemetry: fo.Telemetry, format: o.output.value, asks: fo.Terminal != nil, leave: leave,
 		execute: func(ctx context.Context, see watcher, kill <-chan struct{}) (*runner.Outcome, error) {
 			fo.Events, fo.Children, fo.Kill, fo.Leave = see.run, see.below, kill, leave
-			fo.Begun = func(id, text string) { begun(ctx, state, id, text, see.takeUp, see.notice) }
+			fo.Begun = func(id, text string) { begun(ctx, state, id, text, see.setPast, see.notice) }
 			return runner.Fork(ctx, fo)
 		},
 	})
 }
 
 // begun shows that a fork is there, and tells what it has behind it.
-func begun(ctx context.Context, state, id, text string, takeUp func(*view.Run), notice func(string)) {
+func begun(ctx context.Context, state, id, text string, setPast func(*view.Run), notice func(string)) {
 	if past, err := runs.View(ctx, state, id); err == nil { // else its events say what is wrong
-		takeUp(past)
+		setPast(past)
 	}
 	notice(text)
 }

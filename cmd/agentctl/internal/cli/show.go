@@ -45,8 +45,8 @@ type watcher struct {
 	run, below func(event.Event)
 	// notice shows a line to the person who waits.
 	notice func(text string)
-	// takeUp is told what the run has behind it.
-	takeUp func(past *view.Run)
+	// setPast is told what the run has behind it.
+	setPast func(past *view.Run)
 }
 
 // show executes a run: it shows what happens, does what signals ask for, reports how
@@ -74,7 +74,7 @@ func (a *app) show(ctx context.Context, s showing) error {
 		}
 	})
 	defer signals.stop()
-	see := watcher{below: shown.Child, notice: shown.Notice, takeUp: shown.TakeUp, run: func(e event.Event) {
+	see := watcher{below: shown.Child, notice: shown.Notice, setPast: shown.SetPast, run: func(e event.Event) {
 		if run.Load() == nil {
 			run.Store(&e.Run)
 		}

@@ -149,8 +149,8 @@ func childLine(s *Screen, mark string, c *message.ToolPart, answer message.Answe
 	return fit(line, s.width()) + "\n"
 }
 
-// TakeUp changes nothing: an event is shown as it is.
-func (q *quietRun) TakeUp(*view.Run) {}
+// SetPast changes nothing: an event is shown as it is.
+func (q *quietRun) SetPast(*view.Run) {}
 
 // Child shows nothing: what programs read is about the run itself.
 func (q *quietRun) Child(event.Event) {}

@@ -14,9 +14,9 @@ import (
 
 // Renderer shows one run. Its methods may be called by several goroutines.
 type Renderer interface {
-	// TakeUp is told what a run has behind it, where that was not known for RunOptions: the
+	// SetPast is told what a run has behind it, where that was not known for RunOptions: the
 	// first event follows from it.
-	TakeUp(past *view.Run)
+	SetPast(past *view.Run)
 	// Event shows an event.
 	Event(e event.Event)
 	// Child shows an event of a run below.

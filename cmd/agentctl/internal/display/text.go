@@ -41,14 +41,14 @@ type textRun struct {
 func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
 	t := &textRun{stdout: stdout, stderr: stderr, o: o, answers: map[string]message.Answer{}, markdown: markdown{s: stderr}}
 	if o.Past != nil {
-		t.TakeUp(o.Past)
+		t.SetPast(o.Past)
 	}
 	t.stream.start(&t.mu, t.flow)
 	return t
 }
 
-// TakeUp begins with what the run has behind it.
-func (t *textRun) TakeUp(past *view.Run) {
+// SetPast begins with what the run has behind it.
+func (t *textRun) SetPast(past *view.Run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.run, t.by = *past, past.Started.Model.Name
