@@ -15,16 +15,17 @@ import (
 //	}
 //	sendmsg(socket, result, with the listener if there is one)
 //	if result[0] == 0 {
+//		close(the listener) if it has a filter
 //
+// so that only the caller has it: what waits for the answer of a caller that is killed fails.
 // A launcher then executes its program, and returns only if that fails:
 //
-//	close_range(own, -1, CLOSE_RANGE_CLOEXEC)
-//	result[0] = execve(argv[1], argv+2, the environment)
-//	sendmsg(socket, result)
+//		close_range(own, -1, CLOSE_RANGE_CLOEXEC)
+//		result[0] = execve(argv[1], argv+2, the environment)
+//		sendmsg(socket, result)
 //
 // A command returns to its shell:
 //
-//		close(the listener)
 //		return 0
 //	}
 //	exit_group(126)
@@ -118,11 +119,11 @@ func (c *code) amd64() []byte {
 	send()
 	to(c.results, []byte{0}, 0x83, 0x3d) // cmp dword [results], 0
 	end := ahead(jnz)
+	if c.filtered {
+		to(c.listener, nil, 0x8b, 0x3d) // mov edi, [listener]
+		call(3)
+	}
 	if c.own == none {
-		if c.filtered {
-			to(c.listener, nil, 0x8b, 0x3d) // mov edi, [listener]
-			call(3)
-		}
 		put(0x31, 0xc0, 0xc3) // xor eax, eax; ret
 	} else {
 		num(edi, uint32(c.own))
@@ -201,12 +202,12 @@ func (c *code) arm64() []byte {
 	address(9, c.results)
 	put(0xb9400120) // ldr w0, [x9]
 	end := ahead(cbnz)
+	if c.filtered {
+		address(9, c.listener)
+		put(0xb9400120) // ldr w0, [x9]
+		call(57)
+	}
 	if c.own == none {
-		if c.filtered {
-			address(9, c.listener)
-			put(0xb9400120) // ldr w0, [x9]
-			call(57)
-		}
 		num(0, 0)
 		put(0xd65f03c0) // ret
 	} else {

@@ -272,6 +272,34 @@ func TestWhatAToolThatDiesHasStartedDoesNotHang(t *testing.T) {
 	}
 }
 
+// A launcher waits for the answer to what it executes. If the tool has been killed before it
+// took the listener, nobody answers.
+func TestALauncherWhoseToolIsGoneEnds(t *testing.T) {
+	cmd := exec.Command("/bin/true")
+	w, err := Prepare(cmd, Options{Scope: Programs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(w.line.Fd()), Events: unix.POLLIN}}, 10_000); n != 1 || err != nil { //nolint:gosec // a descriptor
+		t.Errorf("the launcher says nothing: %d, %v", n, err)
+	}
+	w.Abort() // what is on the way goes with the socket, as it does when a process is killed
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("its program was executed")
+		}
+	case <-time.After(10 * time.Second):
+		_ = cmd.Process.Kill()
+		t.Errorf("the launcher waits: %v", <-ended)
+	}
+}
+
 func TestConnections(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
