@@ -215,7 +215,7 @@ type RunFinished struct {
 	// Message says why, for people; "" when the run completed.
 	Message string `json:"message,omitempty"`
 	// Agent and Model are those of the turn that has ended, by their names in the manifests;
-	// "" in the first turn of a run that is no fork, whose run.started has them.
+	// "" in the first turn of a run that was not forked, whose run.started has them.
 	Agent string `json:"agent,omitempty"`
 	Model string `json:"model,omitempty"`
 	// Hint is the next step for people.

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"agentctl.dev/agentctl/api/v1alpha1"
@@ -119,4 +121,64 @@ func entries(v any) []map[string]any {
 		}
 	}
 	return all
+}
+
+func absoluteAgent(a *v1alpha1.Agent, dir string) {
+	for i := range a.Spec.Diagnostics {
+		absoluteCommand(a.Spec.Diagnostics[i].Command, dir)
+		absoluteCommand(a.Spec.Diagnostics[i].Server, dir)
+	}
+	for i := range a.Spec.Publish {
+		if c := a.Spec.Publish[i].Credential; c != nil {
+			absoluteValue(&c.ValueFrom, dir)
+		}
+	}
+}
+
+func absoluteModel(m *v1alpha1.Model, dir string) {
+	if m.Spec.APIKey != nil {
+		absoluteValue(&m.Spec.APIKey.ValueFrom, dir)
+	}
+	if m.Spec.Cassette != nil {
+		m.Spec.Cassette.Path = absolute(dir, m.Spec.Cassette.Path)
+	}
+}
+
+func absoluteTool(t *v1alpha1.Tool, dir string) {
+	if src := plain(t.Spec.Source); src != nil {
+		absoluteSource(src, dir)
+		if raw, err := json.Marshal(src); err == nil {
+			_ = json.Unmarshal(raw, &t.Spec.Source) // it was written from one
+		}
+	}
+	for i := range t.Spec.Env {
+		if v := t.Spec.Env[i].ValueFrom; v != nil {
+			absoluteValue(v, dir)
+		}
+	}
+	for i := range t.Spec.Isolation.Mounts {
+		m := &t.Spec.Isolation.Mounts[i]
+		m.Path = absolute(dir, m.Path)
+	}
+}
+
+func absoluteValue(v *v1alpha1.ValueFrom, dir string) {
+	if v.File != "" {
+		v.File = absolute(dir, v.File)
+	}
+	absoluteCommand(v.Exec, dir)
+}
+
+// absoluteCommand leaves a bare program name to the search path.
+func absoluteCommand(command []string, dir string) {
+	if len(command) > 0 && strings.Contains(command[0], "/") {
+		command[0] = absolute(dir, command[0])
+	}
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
 }

@@ -267,7 +267,7 @@ func without(text []byte, key string) []byte {
 	return bytes.ReplaceAll(text, []byte(key), []byte("[the key]"))
 }
 
-// ask sends the request with the key of the model, and says whether the server has all of it.
+// ask sends the request with the key of the model, and says whether all of it was sent.
 func (e *Endpoint) ask(r *http.Request, body []byte) (resp *http.Response, key string, sent bool, err error) {
 	path := string(e.o.API)
 	if e.o.API != coder.Messages { // whose base URL has no version

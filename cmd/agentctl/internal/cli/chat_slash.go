@@ -180,7 +180,7 @@ func (c *chat) complete(before string) (from int, words []string) {
 		}
 	}
 	if place, ok := strings.CutPrefix(before, "/fork "); ok && c.run != nil {
-		for _, p := range c.app.places(context.Background(), c.run.ID, place, true) {
+		for _, p := range c.app.placesIn(context.Background(), c.run.ID, place, true) {
 			word, _, _ := strings.Cut(p, "\t")
 			words = append(words, word)
 		}

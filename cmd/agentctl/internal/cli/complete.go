@@ -40,12 +40,6 @@ func (a *app) localRuns(args []string) []string {
 	return refs
 }
 
-// completeManyRuns offers these for each word that has not been typed yet.
-func (a *app) completeManyRuns(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	refs, directive := a.completeAnyRun(cmd, nil, typed)
-	return slices.DeleteFunc(refs, func(r string) bool { return slices.Contains(args, r) }), directive
-}
-
 // completeResumable offers the runs that can be resumed before the others.
 func (a *app) completeResumable(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	refs := a.localRuns(args)

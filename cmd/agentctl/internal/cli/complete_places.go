@@ -14,10 +14,10 @@ import (
 	"agentctl.dev/agentctl/runner/statedir"
 )
 
-// places are the places in a run of the state folder that begin as typed, the newest of
+// placesIn are the places in a run of the state folder that begin as typed, the newest of
 // each kind first, with what is there behind a tab: turns, calls, and steps. Calls are
 // left out where only messages can be named.
-func (a *app) places(ctx context.Context, ref, typed string, calls bool) (all []string) {
+func (a *app) placesIn(ctx context.Context, ref, typed string, calls bool) (all []string) {
 	state, err := statedir.Find(a.state)
 	if err != nil {
 		return nil
@@ -49,17 +49,18 @@ func (a *app) completePlaces(calls bool) cobra.CompletionFunc {
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return a.places(cmd.Context(), args[0], typed, calls), inOrder
+		return a.placesIn(cmd.Context(), args[0], typed, calls), inOrder
 	}
 }
 
-// completeRunsAndPlaces offers runs, and behind RUN@ the places in it.
+// completeRunsAndPlaces offers runs that have not been typed yet, and behind RUN@ the places in it.
 func (a *app) completeRunsAndPlaces(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	run, place, ok := cutPlace(typed)
 	if !ok {
-		return a.completeManyRuns(cmd, args, typed)
+		refs, directive := a.completeAnyRun(cmd, nil, typed)
+		return slices.DeleteFunc(refs, func(r string) bool { return slices.Contains(args, r) }), directive
 	}
-	all := a.places(cmd.Context(), run, place, true)
+	all := a.placesIn(cmd.Context(), run, place, true)
 	if strings.HasPrefix(placeEnd, place) {
 		all = append([]string{placeEnd + "\tas it is now"}, all...)
 	}

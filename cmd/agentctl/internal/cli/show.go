@@ -45,7 +45,7 @@ type watcher struct {
 	run, below func(event.Event)
 	// notice shows a line to the person who waits.
 	notice func(text string)
-	// setPast is told what the run has behind it.
+	// setPast is given the run as it was before.
 	setPast func(past *view.Run)
 }
 

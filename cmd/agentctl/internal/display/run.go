@@ -14,8 +14,8 @@ import (
 
 // Renderer shows one run. Its methods may be called by several goroutines.
 type Renderer interface {
-	// SetPast is told what a run has behind it, where that was not known for RunOptions: the
-	// first event follows from it.
+	// SetPast is given the run as it was before the first event, where RunOptions did not
+	// have it.
 	SetPast(past *view.Run)
 	// Event shows an event.
 	Event(e event.Event)

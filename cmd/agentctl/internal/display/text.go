@@ -47,7 +47,7 @@ func newTextRun(stdout, stderr *Screen, o RunOptions) *textRun {
 	return t
 }
 
-// SetPast begins with what the run has behind it.
+// SetPast begins with the run as it was before.
 func (t *textRun) SetPast(past *view.Run) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

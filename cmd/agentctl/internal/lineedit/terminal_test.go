@@ -229,8 +229,8 @@ func TestAPasteEnds(t *testing.T) {
 	}
 }
 
-// A paste that was under way when a question came up is no answer, and none is obeyed by the
-// terminal.
+// A paste that had begun before a question was shown is not part of the answer, and control
+// characters that are pasted do not reach the terminal.
 func TestAPasteIsNoAnswer(t *testing.T) {
 	p := sit(t, 80, 24)
 	term := p.opens(Options{})
