@@ -14,20 +14,18 @@ import (
 //		result[1] = seccomp(SECCOMP_SET_MODE_FILTER, flags, filter) if it has a filter
 //	}
 //	sendmsg(socket, result, with the listener if there is one)
-//	if result[0] == 0 {
-//		close(the listener) if it has a filter
-//
-// so that only the caller has it: what waits for the answer of a caller that is killed fails.
-// A launcher then executes its program, and returns only if that fails:
-//
-//		close_range(own, -1, CLOSE_RANGE_CLOEXEC)
-//		result[0] = execve(argv[1], argv+2, the environment)
-//		sendmsg(socket, result)
-//
-// A command returns to its shell:
-//
-//		return 0
+//	if result[0] != 0 {
+//		exit_group(126)
 //	}
+//	close(the listener) if it has a filter
+//
+// Now only the caller has the listener: a system call that waits for a caller that is killed
+// fails. A command returns to its shell. A launcher executes its program, and goes on only if
+// that fails:
+//
+//	close_range(own, -1, CLOSE_RANGE_CLOEXEC)
+//	result[0] = execve(argv[1], argv+2, the environment)
+//	sendmsg(socket, result)
 //	exit_group(126)
 type code struct {
 	// rules is the descriptor of the Landlock rules, none for none; socket that of the way
