@@ -171,8 +171,7 @@ func (w *Workspace) Changes(ctx context.Context) (*Change, error) {
 		return nil, err
 	}
 	// What the run itself has written does not count towards the limit of the copy.
-	t := tree{ctx: ctx, filter: w.filter, notes: w, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base, left: w.left()}
-	now, err := t.walk(w.last)
+	now, err := w.tree(ctx, w).walk(w.last)
 	if err != nil {
 		return nil, fmt.Errorf("compare workspace %s: %w", w.dir, err)
 	}

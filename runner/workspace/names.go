@@ -35,6 +35,14 @@ func (t *tree) doFolder(j job) error {
 		dir.users.Add(1)
 		defer dir.release()
 	}
+	if t.watch != nil {
+		t.watch.Add(int(dir.src), dir.path)
+	}
+	return t.list(dir)
+}
+
+// list lists an open folder.
+func (t *tree) list(dir *folder) error {
 	if t.known != nil {
 		dir.order = t.known.order[Path(dir.path)]
 	}
@@ -100,6 +108,9 @@ func (t *tree) doNames(j job) {
 				t.hide(dir, err) // a folder that may be listed but not searched
 			}
 			continue
+		}
+		if st.Nlink > 1 && st.Mode&unix.S_IFMT == unix.S_IFREG {
+			t.linked.Store(true)
 		}
 		if old != nil && old.is(&st) && (dir.path != "" || !isStageName(text)) {
 			t.same[place] = true

@@ -69,15 +69,16 @@ func mustBeThere(dir string) error {
 // relist lists the files as they are now.
 func (w *Workspace) relist(ctx context.Context, base *Snapshot) error {
 	// What was left out was said when the workspace was prepared.
-	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: base, left: w.left()}
-	now, err := t.walk(nil)
+	w.base = base
+	now, err := w.tree(ctx, silence{}).walk(nil)
 	if err != nil {
 		return fmt.Errorf("take up workspace %s: %w", w.dir, err)
 	}
 	if err := w.sweep(base, now); err != nil {
 		return fmt.Errorf("take up workspace %s: %w", w.dir, err)
 	}
-	w.base, w.last = base, now
+	w.last = now
+	w.beginWatch(ctx)
 	return nil
 }
 

@@ -33,11 +33,17 @@ func (l *listed) add(dir *folder, f *found) {
 
 // place is where a path is in Entries; unplaced if it is not there.
 func (s *Snapshot) place(p Path) int32 {
-	i, ok := slices.BinarySearchFunc(s.Entries, p, func(e Entry, p Path) int { return strings.Compare(string(e.Path), string(p)) })
-	if !ok {
+	i := s.from(p)
+	if i == len(s.Entries) || s.Entries[i].Path != p {
 		return unplaced
 	}
 	return int32(i) //nolint:gosec // at most MaxListed
+}
+
+// from is where the paths begin that are not before p.
+func (s *Snapshot) from(p Path) int {
+	i, _ := slices.BinarySearchFunc(s.Entries, p, func(e Entry, p Path) int { return strings.Compare(string(e.Path), string(p)) })
+	return i
 }
 
 // now is the snapshot of the tree after a walk: what is as it was known, and what is not.
@@ -104,8 +110,11 @@ func (t *tree) ordered(s *Snapshot, to []int32) map[Path][]int32 {
 		}
 		return a.number - b.number
 	})
-	order := make(map[Path][]int32, len(t.known.order))
+	order := t.remaining(to)
 	for _, l := range t.parts {
+		if l.number == 0 {
+			delete(order, l.dir)
+		}
 		places := order[l.dir]
 		if places == nil && to == nil && len(l.fresh) == 0 {
 			order[l.dir] = l.places
@@ -125,4 +134,32 @@ func (t *tree) ordered(s *Snapshot, to []int32) map[Path][]int32 {
 		order[l.dir] = places
 	}
 	return order
+}
+
+// remaining are the listed parts of the folders that were not listed again.
+func (t *tree) remaining(to []int32) map[Path][]int32 {
+	order := make(map[Path][]int32, len(t.known.order))
+	if t.touched == nil {
+		return order
+	}
+	for dir, places := range t.known.order {
+		if to != nil {
+			places = moved(places, to)
+		}
+		if len(places) > 0 {
+			order[dir] = places
+		}
+	}
+	return order
+}
+
+// moved are the new places of what is still there.
+func moved(places, to []int32) []int32 {
+	out := make([]int32, 0, len(places))
+	for _, i := range places {
+		if to[i] != unplaced {
+			out = append(out, to[i])
+		}
+	}
+	return out
 }

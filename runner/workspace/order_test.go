@@ -33,62 +33,106 @@ func fresh(t *testing.T, w *Workspace) *Snapshot {
 }
 
 // TestALookFindsWhatAFreshOneFinds changes a tree at random, and compares each look, which
-// relies on the one before it, with one that reads everything.
+// relies on the one before it, with one that reads everything. A large tree is watched.
 func TestALookFindsWhatAFreshOneFinds(t *testing.T) {
-	tree := files{}
-	for i := range 1_500 { // a folder that is listed in several parts
-		tree[fmt.Sprintf("flat/a name of some length, so that there are many parts %04d", i)] = fmt.Sprint(i)
-	}
-	for i := range 60 {
-		tree[fmt.Sprintf("d%d/e%d/f%d", i%3, i%5, i)] = fmt.Sprint(i)
-	}
-	tree["d1.x/f"], tree["skipped/f"] = "x", "x"
-	w, _ := setup(t, tree, func(s *Spec) { s.Exclude = []string{"skipped", "*.log"} })
-	ready(t, w)
-	rnd := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // it is to be repeated
-	at := func(name string) string { return filepath.Join(w.Dir(), name) }
-	pick := func() string { return w.last.Entries[rnd.IntN(len(w.last.Entries))].path(w) }
-	for round := range 60 {
-		for range rnd.IntN(6) {
-			name := at(fmt.Sprintf("d%d/e%d/new%d", rnd.IntN(3), rnd.IntN(5), rnd.IntN(40)))
-			switch rnd.IntN(9) {
-			case 0:
-				_ = os.MkdirAll(filepath.Dir(name), 0o755) // it may be a file by now
-				_ = os.WriteFile(name, []byte(fmt.Sprint(round)), 0o644)
-			case 1:
-				_ = os.RemoveAll(pick())
-			case 2: // the same size, and the times of before
-				p := pick()
-				var st unix.Stat_t
-				if unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
-					_ = os.WriteFile(p, []byte(strings.Repeat("z", int(st.Size))), 0o644)
-					must(t, unix.UtimesNanoAt(unix.AT_FDCWD, p, []unix.Timespec{st.Atim, st.Mtim}, 0))
-				}
-			case 3:
-				_ = os.Chmod(pick(), 0o755)
-			case 4:
-				p := pick()
-				_ = os.RemoveAll(p)
-				_ = os.Symlink(fmt.Sprint("to", round), p)
-			case 5:
-				p := pick()
-				_ = os.RemoveAll(p)
-				_ = os.Mkdir(p, 0o700)
-			case 6:
-				_ = os.Rename(pick(), name)
-			case 7:
-				_ = os.Rename(pick(), pick()) // a file in the place of another one
-			case 8:
-				_ = os.WriteFile(name+".log", nil, 0o644)
+	for name, more := range map[string]int{"a small tree": 0, "a large tree": minWatched} {
+		t.Run(name, func(t *testing.T) {
+			tree := files{}
+			for i := range 1_500 { // a folder that is listed in several parts
+				tree[fmt.Sprintf("flat/a name of some length, so that there are many parts %04d", i)] = fmt.Sprint(i)
 			}
+			for i := range 60 {
+				tree[fmt.Sprintf("d%d/e%d/f%d", i%3, i%5, i)] = fmt.Sprint(i)
+			}
+			for i := range more {
+				tree[fmt.Sprintf("large/g%d/f%d", i%20, i)] = fmt.Sprint(i)
+			}
+			tree["d1.x/f"], tree["skipped/f"] = "x", "x"
+			w, _ := setup(t, tree, func(s *Spec) { s.Exclude = []string{"skipped", "*.log"} })
+			ready(t, w)
+			m := meddler{t: t, w: w, rnd: rand.New(rand.NewPCG(7, 7))} //nolint:gosec // it is to be repeated
+			touched := 0
+			for round := range 60 {
+				if w.watch != nil {
+					touched++
+				}
+				for range m.rnd.IntN(6) {
+					m.meddle(round)
+				}
+				now, err := w.look(t.Context())
+				must(t, err)
+				if diff := cmp.Diff(visible(fresh(t, w)), visible(now)); diff != "" {
+					t.Fatalf("round %d (-fresh +look):\n%s", round, diff)
+				}
+				if len(now.Entries) < 100+more/2 {
+					t.Fatalf("round %d: the tree is almost gone", round)
+				}
+			}
+			if more == 0 && touched > 0 || more > 0 && touched < 20 {
+				t.Errorf("%d looks began with a watch", touched)
+			}
+		})
+	}
+}
+
+// meddler does to a tree what programs do.
+type meddler struct {
+	t   *testing.T
+	w   *Workspace
+	rnd *rand.Rand
+}
+
+func (m *meddler) at(name string) string { return filepath.Join(m.w.Dir(), name) }
+
+func (m *meddler) pick() string {
+	for {
+		e := &m.w.last.Entries[m.rnd.IntN(len(m.w.last.Entries))]
+		if e.Path != "large" && e.Path != "flat" {
+			return e.path(m.w)
 		}
-		now, err := w.look(t.Context())
-		must(t, err)
-		if diff := cmp.Diff(visible(fresh(t, w)), visible(now)); diff != "" {
-			t.Fatalf("round %d (-fresh +look):\n%s", round, diff)
+	}
+}
+
+func (m *meddler) meddle(round int) {
+	name := m.at(fmt.Sprintf("d%d/e%d/new%d", m.rnd.IntN(3), m.rnd.IntN(5), m.rnd.IntN(40)))
+	switch m.rnd.IntN(11) {
+	case 0:
+		_ = os.MkdirAll(filepath.Dir(name), 0o755) // it may be a file by now
+		_ = os.WriteFile(name, []byte(fmt.Sprint(round)), 0o644)
+	case 1:
+		_ = os.RemoveAll(m.pick())
+	case 2: // the same size, and the times of before
+		p := m.pick()
+		var st unix.Stat_t
+		if unix.Lstat(p, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+			_ = os.WriteFile(p, []byte(strings.Repeat("z", int(st.Size))), 0o644)
+			must(m.t, unix.UtimesNanoAt(unix.AT_FDCWD, p, []unix.Timespec{st.Atim, st.Mtim}, 0))
 		}
-		if len(now.Entries) < 100 {
-			t.Fatalf("round %d: the tree is almost gone", round)
+	case 3:
+		_ = os.Chmod(m.pick(), 0o755)
+	case 4:
+		p := m.pick()
+		_ = os.RemoveAll(p)
+		_ = os.Symlink(fmt.Sprint("to", round), p)
+	case 5:
+		p := m.pick()
+		_ = os.RemoveAll(p)
+		_ = os.Mkdir(p, 0o700)
+	case 6:
+		_ = os.Rename(m.pick(), name)
+	case 7:
+		_ = os.Rename(m.pick(), m.pick()) // a file in the place of another one
+	case 8:
+		_ = os.WriteFile(name+".log", nil, 0o644)
+	case 9: // folders in new folders
+		_ = os.MkdirAll(name+"/a/b", 0o755)
+		_ = os.WriteFile(name+"/a/b/c", []byte(fmt.Sprint(round)), 0o644)
+	case 10: // the same folder, made anew
+		p := filepath.Dir(m.pick())
+		if p != m.w.Dir() && filepath.Dir(p) != m.w.Dir() {
+			_ = os.RemoveAll(p)
+			_ = os.Mkdir(p, 0o755)
+			_ = os.WriteFile(p+"/again", []byte(fmt.Sprint(round)), 0o644)
 		}
 	}
 }
@@ -135,7 +179,7 @@ func TestAQuietLookKeepsTheOrder(t *testing.T) {
 }
 
 // BenchmarkFloorOf50000Files lists the folders of BenchmarkStepOf50000Files and looks at each
-// file, on as many threads, and does nothing else: no look can be faster.
+// file, on as many threads, and does nothing else: no look at all files can be faster.
 func BenchmarkFloorOf50000Files(b *testing.B) {
 	w, _ := setup(b, fiftyThousand())
 	ready(b, w)

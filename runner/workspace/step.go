@@ -121,17 +121,6 @@ func (w *Workspace) Step(ctx context.Context, since string, began time.Time) (*R
 	return &Recorded{ID: id, Files: now.Files, Bytes: now.Bytes, Changed: changed, Unkept: k.unkept, Kept: k.kept}, nil
 }
 
-// look returns the files as they are now. It reads only those that were touched since the
-// last time.
-func (w *Workspace) look(ctx context.Context) (*Snapshot, error) {
-	t := tree{ctx: ctx, filter: w.filter, notes: silence{}, sizeLimit: 1 << 62, maxFiles: w.spec.MaxListed, root: w.dir, base: w.base, left: w.left()}
-	now, err := t.walk(w.last)
-	if err == nil {
-		w.last = now
-	}
-	return now, err
-}
-
 func older(a, b unix.Timespec) bool { return a.Sec < b.Sec || a.Sec == b.Sec && a.Nsec < b.Nsec }
 
 // differing yields what differs between two lists in order of their paths: the entry before,

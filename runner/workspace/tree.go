@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"agentctl.dev/agentctl/runner/workspace/watch"
 )
 
 // gitName is the folder of git: copied, but neither compared nor applied.
@@ -34,7 +36,7 @@ const maxNames = 256 << 20
 type tree struct {
 	ctx       context.Context //nolint:containedctx // used for one walk
 	filter    *filter
-	notes     interface{ note(string, ...any) }
+	notes     noter
 	sizeLimit int64
 	maxFiles  int
 	// maxNames replaces the constant of that name; 0 is the constant.
@@ -49,6 +51,11 @@ type tree struct {
 	target string
 	// pack stores the texts found; nil if no diff is needed.
 	pack *pack
+	// watch begins to watch each folder before it is listed; nil watches none.
+	watch *watch.Watch
+	// touched are the only folders that have to be listed, and what is new in them; nil lists
+	// all.
+	touched *watch.Touched
 
 	// known is the tree as it was the last time, nil at first; same marks those of its
 	// entries that are still as they were.
@@ -57,6 +64,8 @@ type tree struct {
 	files atomic.Int64
 	bytes atomic.Int64
 	names atomic.Int64
+	// linked says that a file has several names.
+	linked atomic.Bool
 
 	mu   sync.Mutex
 	wake *sync.Cond
@@ -68,6 +77,11 @@ type tree struct {
 	folders []madeFolder
 	hidden  []Path
 	parts   []listed
+}
+
+// noter takes what a person should know.
+type noter interface {
+	note(format string, args ...any)
 }
 
 // job is a folder to list, or names of one to look at, or some files of one to read.
@@ -129,14 +143,24 @@ func (t *tree) walk(known *Snapshot) (*Snapshot, error) {
 	if known != nil {
 		t.known, t.same = known, make([]bool, len(known.Entries))
 	}
+	return t.run(func() error {
+		top := &folder{src: none, dst: none}
+		if err := t.openTop(top); err != nil {
+			return err
+		}
+		t.push(job{dir: top, place: unplaced})
+		return nil
+	})
+}
+
+// run does the jobs that begin gives it, and all that follow from them.
+func (t *tree) run(begin func() error) (*Snapshot, error) {
 	t.wake = sync.NewCond(&t.mu)
 	stop := context.AfterFunc(t.ctx, func() { t.fail(context.Cause(t.ctx)) })
 	defer stop()
-	top := &folder{src: none, dst: none}
-	if err := t.openTop(top); err != nil {
-		return nil, err
+	if err := begin(); err != nil {
+		t.fail(err)
 	}
-	t.push(job{dir: top, place: unplaced})
 	var workers sync.WaitGroup
 	for range min(4, runtime.GOMAXPROCS(0)) {
 		workers.Go(t.work)
@@ -290,6 +314,9 @@ func (t *tree) sort(dir *folder, f *found) bool {
 	}
 	switch f.stat.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
+		if t.stays(Path(p), f) {
+			return false
+		}
 		t.push(job{dir: dir, name: f.name, place: f.place})
 		return false
 	case unix.S_IFREG:

@@ -12,6 +12,7 @@ import (
 
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/runner/fstree"
+	"agentctl.dev/agentctl/runner/workspace/watch"
 )
 
 // Limits of every workspace, whatever its spec is.
@@ -101,6 +102,10 @@ type Workspace struct {
 	mu    sync.Mutex
 	notes notes
 	last  *Snapshot
+	// watch says what was touched since last; nil if all files have to be looked at. linked
+	// says that some have several names: what is done through another one is not reported.
+	watch  *watch.Watch
+	linked bool
 
 	// recorded is the newest state that Step has recorded, nil before the first; kept are
 	// the bytes of the contents that the run keeps.
@@ -288,6 +293,7 @@ func (w *Workspace) fill(ctx context.Context) error {
 	}
 	if err == nil {
 		w.base, w.last = base, base
+		w.beginWatch(ctx)
 		return nil
 	}
 	if copies {
@@ -359,6 +365,7 @@ func (w *Workspace) Close() error {
 func (w *Workspace) Leave() error {
 	w.cancel()
 	<-w.done
+	w.unwatch()
 	return w.pack.close()
 }
 

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package watch
+
+// Watch watches folders, which no system but Linux has here.
+type Watch struct{}
+
+// New returns ErrUnsupported.
+func New(int) (*Watch, error) { return nil, ErrUnsupported }
+
+// Add does nothing.
+func (*Watch) Add(int, string) {}
+
+// Touched returns ErrUnsupported.
+func (*Watch) Touched() (Touched, error) { return Touched{}, ErrUnsupported }
+
+// Close does nothing.
+func (*Watch) Close() {}
