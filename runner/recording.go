@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"agentctl.dev/agentctl/api/event"
@@ -17,6 +16,7 @@ import (
 	"agentctl.dev/agentctl/api/v1alpha1"
 	"agentctl.dev/agentctl/api/view"
 	"agentctl.dev/agentctl/runner/cassette"
+	"agentctl.dev/agentctl/runner/cassette/collect"
 	"agentctl.dev/agentctl/runner/environment"
 	"agentctl.dev/agentctl/runner/execution"
 	"agentctl.dev/agentctl/runner/image/artifact"
@@ -143,10 +143,10 @@ func (r *recording) save(ctx context.Context, v *view.Run, dir string, tools []t
 			Of: d.Of, Function: ofSeveral(d),
 		})
 	}
-	if c.Blobs, err = attachedBlobs(dir, shownFiles(v), redactor); err != nil {
+	if c.Blobs, err = collect.Blobs(dir, collect.Files(v), redactor); err != nil {
 		return err
 	}
-	if c.Events, err = recordedEvents(ctx, dir, redactor); err != nil {
+	if c.Events, err = collect.Events(ctx, dir, redactor); err != nil {
 		return fmt.Errorf("read the journal of run %s: %w", v.ID, err)
 	}
 	if c, err = proven(ctx, c); err != nil {
@@ -161,101 +161,6 @@ func ofSeveral(d *tool.Definition) string {
 		return ""
 	}
 	return d.Function
-}
-
-// shownFiles are the files that the model was shown: those of the prompts, and those that
-// tools returned, each once.
-func shownFiles(v *view.Run) []message.File {
-	var files []message.File
-	seen := map[string]bool{}
-	add := func(f message.File) {
-		if !seen[f.URL] {
-			seen[f.URL] = true
-			files = append(files, f)
-		}
-	}
-	for _, m := range v.Messages {
-		for _, p := range m.Parts {
-			if p.File != nil {
-				add(*p.File)
-			}
-		}
-		for _, c := range m.Calls() {
-			if c.Result == nil {
-				continue
-			}
-			for _, f := range c.Result.Attachments {
-				add(f)
-			}
-		}
-	}
-	return files
-}
-
-// attachedBlobs are the files that went to the model. A file
-// with a secret cannot be kept: without the secret it would be another file.
-func attachedBlobs(dir string, files []message.File, redactor *secret.Redactor) (blobs []cassette.Blob, err error) {
-	for _, f := range files {
-		b := cassette.Blob{ID: strings.TrimPrefix(f.URL, "blob:")}
-		if b.Content, err = journal.ReadBlob(dir, b.ID); err != nil {
-			return nil, err
-		}
-		if !bytes.Equal(redactor.Bytes(b.Content), b.Content) {
-			return nil, fmt.Errorf("the attached file %s holds a secret", redactor.String(f.Filename))
-		}
-		blobs = append(blobs, b)
-	}
-	return blobs, nil
-}
-
-// recordedEvents are the events of a journal without secrets.
-func recordedEvents(ctx context.Context, dir string, redactor *secret.Redactor) (events []event.Event, err error) {
-	for e, err := range journal.Read(ctx, dir, 0) {
-		if err == nil {
-			e, err = cleaned(e, redactor)
-		}
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
-	}
-	for len(events) > 0 { // what a person did when the run had ended
-		if !byPerson(events[len(events)-1].Data) {
-			break
-		}
-		events = events[:len(events)-1]
-	}
-	return events, nil
-}
-
-// byPerson reports whether an event is of what a person did with a run at the end of its
-// journal: a patch is recorded there by a revert only.
-func byPerson(p event.Payload) bool {
-	switch d := p.(type) {
-	case event.WorkspaceApplied:
-		return d.By != ""
-	case event.PublishItem, event.RunReverted, event.WorkspacePatch:
-		return true
-	}
-	return false
-}
-
-// cleaned takes secrets out of an event. The journal has done so with all
-// events but those that were emitted before the run knew its secrets.
-func cleaned(e event.Event, redactor *secret.Redactor) (event.Event, error) {
-	line, err := e.AppendJSON(nil)
-	if err != nil {
-		return e, err
-	}
-	clean := redactor.JSON(line)
-	if bytes.Equal(line, clean) {
-		return e, nil
-	}
-	var out event.Event
-	if err := out.UnmarshalJSON(clean); err != nil {
-		return e, fmt.Errorf("event %d without its secrets: %w", e.Seq, err)
-	}
-	return out, nil
 }
 
 // proven reads a cassette back and replays it: a cassette that cannot be
