@@ -2,8 +2,11 @@ package coder
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -154,6 +157,26 @@ func TestWhatAProgramIsStartedWith(t *testing.T) {
 		if strings.TrimSpace(d.Install) == "" || !strings.HasSuffix(d.Install, d.Tested) {
 			t.Errorf("%s: %q does not install %s", d.Name, d.Install, d.Tested)
 		}
+	}
+}
+
+// OpenCode installs what its lock file does not name, and all where there is no node_modules.
+func TestOpencodeFindsNothingToInstall(t *testing.T) {
+	d, _ := DriverOf("opencode")
+	files := d.Start(Task{Prompt: "x", Dir: "/srv/repo", Home: "/home/agent", Model: "m"}).Files
+	var lock struct {
+		Packages map[string]struct {
+			Dependencies map[string]string `json:"dependencies"`
+		} `json:"packages"`
+	}
+	if err := json.Unmarshal([]byte(files["config/opencode/package-lock.json"]), &lock); err != nil {
+		t.Fatal(err)
+	}
+	if lock.Packages[""].Dependencies["@opencode-ai/plugin"] == "" {
+		t.Errorf("the lock file is %+v", lock)
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(name string) bool { return path.Dir(name) == "config/opencode/node_modules" }) {
+		t.Errorf("no node_modules among %q", slices.Collect(maps.Keys(files)))
 	}
 }
 

@@ -24,6 +24,16 @@ func opencode() Driver {
 	}
 }
 
+// withoutPackages are files in its folder of configuration that say that nothing is to be
+// installed there. It would fetch the package for plugins with npm at each start, which no
+// sandbox allows, and run none.
+func withoutPackages() map[string]string {
+	return map[string]string{
+		"config/opencode/node_modules/README.md": "Nothing is installed here.\n",
+		"config/opencode/package-lock.json":      `{"lockfileVersion":3,"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}`,
+	}
+}
+
 // startOpencode gives it a configuration of ours and nothing of the folder's: the folder .opencode
 // of a repository would install packages and run plugins.
 func startOpencode(t Task) Start {
@@ -35,7 +45,7 @@ func startOpencode(t Task) Start {
 		args = append(args, "--title", "agentctl")
 	}
 	args, stdin := ask(append(args, t.Args...), t.Prompt)
-	return Start{Args: args, Stdin: stdin, Env: []string{
+	return Start{Args: args, Stdin: stdin, Files: withoutPackages(), Env: []string{
 		"HOME=" + t.Home, "XDG_CONFIG_HOME=" + t.Home + "/config", "XDG_DATA_HOME=" + t.Home + "/data",
 		"XDG_STATE_HOME=" + t.Home + "/state", "XDG_CACHE_HOME=" + t.Home + "/cache",
 		"OPENCODE_CONFIG_CONTENT=" + configOpencode(t), "OPENCODE_DISABLE_PROJECT_CONFIG=1", "OPENCODE_DISABLE_AUTOUPDATE=1",
