@@ -62,41 +62,35 @@ func (t Touched) String() string {
 }
 
 func TestWhatIsTouched(t *testing.T) {
-	type tree string
-	do := func(f func(at func(string) string) error) func(*testing.T, tree) {
-		return func(t *testing.T, root tree) {
-			must(t, f(func(name string) string { return filepath.Join(string(root), name) }))
-		}
-	}
 	for name, c := range map[string]struct {
-		do   func(*testing.T, tree)
+		do   func(at func(string) string) error
 		want string
 	}{
-		"nothing":            {do(func(func(string) string) error { return nil }), `[] new []`},
-		"a file is read":     {do(func(at func(string) string) error { _, err := os.ReadFile(at("a/one")); return err }), `[] new []`},
-		"a folder is listed": {do(func(at func(string) string) error { _, err := os.ReadDir(at("a")); return err }), `[] new []`},
-		"a file is written":  {do(func(at func(string) string) error { return os.WriteFile(at("a/b/three"), nil, 0o600) }), `["a/b"] new []`},
-		"a file at the top":  {do(func(at func(string) string) error { return os.WriteFile(at("top"), nil, 0o600) }), `[""] new []`},
-		"a file is new":      {do(func(at func(string) string) error { return os.WriteFile(at("c/five"), nil, 0o600) }), `["c"] new []`},
-		"a file is removed":  {do(func(at func(string) string) error { return os.Remove(at("a/one")) }), `["a"] new []`},
-		"a mode":             {do(func(at func(string) string) error { return os.Chmod(at("a/one"), 0o755) }), `["a"] new []`},
-		"times": {do(func(at func(string) string) error {
+		"nothing":            {func(func(string) string) error { return nil }, `[] new []`},
+		"a file is read":     {func(at func(string) string) error { _, err := os.ReadFile(at("a/one")); return err }, `[] new []`},
+		"a folder is listed": {func(at func(string) string) error { _, err := os.ReadDir(at("a")); return err }, `[] new []`},
+		"a file is written":  {func(at func(string) string) error { return os.WriteFile(at("a/b/three"), nil, 0o600) }, `["a/b"] new []`},
+		"a file at the top":  {func(at func(string) string) error { return os.WriteFile(at("top"), nil, 0o600) }, `[""] new []`},
+		"a file is new":      {func(at func(string) string) error { return os.WriteFile(at("c/five"), nil, 0o600) }, `["c"] new []`},
+		"a file is removed":  {func(at func(string) string) error { return os.Remove(at("a/one")) }, `["a"] new []`},
+		"a mode":             {func(at func(string) string) error { return os.Chmod(at("a/one"), 0o755) }, `["a"] new []`},
+		"times": {func(at func(string) string) error {
 			return unix.UtimesNanoAt(unix.AT_FDCWD, at("a/one"), make([]unix.Timespec, 2), 0)
-		}), `["a"] new []`},
-		"a file moves":        {do(func(at func(string) string) error { return os.Rename(at("a/one"), at("c/one")) }), `["a" "c"] new []`},
-		"a file is cut":       {do(func(at func(string) string) error { return os.Truncate(at("c/four"), 1) }), `["c"] new []`},
-		"a link":              {do(func(at func(string) string) error { return os.Symlink("a", at("c/link")) }), `["c"] new []`},
-		"a second name":       {do(func(at func(string) string) error { return os.Link(at("a/one"), at("c/one")) }), `["c"] new []`},
-		"a folder is new":     {do(func(at func(string) string) error { return os.MkdirAll(at("c/d/e"), 0o755) }), `["c"] new ["c/d"]`},
-		"a folder has a mode": {do(func(at func(string) string) error { return os.Chmod(at("a/b"), 0o700) }), `["a"] new ["a/b"]`},
-		"a folder is removed": {do(func(at func(string) string) error { return os.RemoveAll(at("a/b")) }), `["a" "a/b"] new []`},
-		"written through a link": {do(func(at func(string) string) error {
+		}, `["a"] new []`},
+		"a file moves":        {func(at func(string) string) error { return os.Rename(at("a/one"), at("c/one")) }, `["a" "c"] new []`},
+		"a file is cut":       {func(at func(string) string) error { return os.Truncate(at("c/four"), 1) }, `["c"] new []`},
+		"a link":              {func(at func(string) string) error { return os.Symlink("a", at("c/link")) }, `["c"] new []`},
+		"a second name":       {func(at func(string) string) error { return os.Link(at("a/one"), at("c/one")) }, `["c"] new []`},
+		"a folder is new":     {func(at func(string) string) error { return os.MkdirAll(at("c/d/e"), 0o755) }, `["c"] new ["c/d"]`},
+		"a folder has a mode": {func(at func(string) string) error { return os.Chmod(at("a/b"), 0o700) }, `["a"] new ["a/b"]`},
+		"a folder is removed": {func(at func(string) string) error { return os.RemoveAll(at("a/b")) }, `["a" "a/b"] new []`},
+		"written through a link": {func(at func(string) string) error {
 			return errors.Join(os.Symlink("../a/one", at("c/link")), os.WriteFile(at("c/link"), nil, 0o600))
-		}), `["a" "c"] new []`},
+		}, `["a" "c"] new []`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, root := watchTree(t)
-			c.do(t, tree(root))
+			must(t, c.do(func(name string) string { return filepath.Join(root, name) }))
 			touched, err := w.Touched()
 			must(t, err)
 			if touched.String() != c.want {
@@ -150,31 +144,28 @@ func TestAnOpenFileIsSeenWhenItIsWritten(t *testing.T) {
 
 func TestWhatLosesAWatch(t *testing.T) {
 	for name, c := range map[string]struct {
-		do   func(t *testing.T, w *Watch, root string)
+		do   func(w *Watch, root, other string) error
 		want error
 	}{
-		"a folder moves": {func(t *testing.T, _ *Watch, root string) {
-			must(t, os.Rename(filepath.Join(root, "a/b"), filepath.Join(root, "c/b")))
+		"a folder moves":  {func(_ *Watch, root, _ string) error { return os.Rename(root+"/a/b", root+"/c/b") }, ErrLost},
+		"a folder leaves": {func(_ *Watch, root, other string) error { return os.Rename(root+"/a", other+"/a") }, ErrLost},
+		"a folder comes":  {func(_ *Watch, root, other string) error { return os.Rename(other, root+"/a/new") }, ErrLost},
+		"the mode of the top": {func(_ *Watch, root, _ string) error {
+			return os.Chmod(root, 0o711) //nolint:gosec // so that it differs
 		}, ErrLost},
-		"a folder leaves": {func(t *testing.T, _ *Watch, root string) {
-			must(t, os.Rename(filepath.Join(root, "a"), filepath.Join(t.TempDir(), "a")))
-		}, ErrLost},
-		"a folder comes": {func(t *testing.T, _ *Watch, root string) {
-			must(t, os.Rename(t.TempDir(), filepath.Join(root, "a/new")))
-		}, ErrLost},
-		"the mode of the top": {func(t *testing.T, _ *Watch, root string) { must(t, os.Chmod(root, 0o711)) }, ErrLost}, //nolint:gosec // so that it differs
-		"more than the queue": {func(t *testing.T, _ *Watch, root string) {
+		"more than the queue": {func(_ *Watch, root, _ string) (err error) {
 			for i := range 9_000 { // two events each, and none like the one before
-				must(t, os.WriteFile(filepath.Join(root, "a", fmt.Sprint("f", i%2)), nil, 0o600))
+				err = errors.Join(err, os.WriteFile(fmt.Sprint(root, "/a/f", i%2), nil, 0o600))
 			}
+			return err
 		}, ErrLost},
-		"a folder at two paths": {func(t *testing.T, w *Watch, root string) { add(t, w, filepath.Join(root, "a"), "z") }, ErrUnsupported},
-		"another file system":   {func(t *testing.T, w *Watch, _ string) { add(t, w, "/proc/self", "p") }, ErrUnsupported},
-		"too many folders":      {func(t *testing.T, w *Watch, _ string) { w.most = 4; add(t, w, t.TempDir(), "d") }, ErrUnsupported},
+		"a folder at two paths": {func(w *Watch, root, _ string) error { return add(w, root+"/a", "z") }, ErrUnsupported},
+		"another file system":   {func(w *Watch, _, _ string) error { return add(w, "/proc/self", "p") }, ErrUnsupported},
+		"too many folders":      {func(w *Watch, _, other string) error { w.most = 4; return add(w, other, "d") }, ErrUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, root := watchTree(t)
-			c.do(t, w, root)
+			must(t, c.do(w, root, t.TempDir()))
 			for range 2 { // it does not recover
 				if _, err := w.Touched(); !errors.Is(err, c.want) {
 					t.Errorf("the error is %v, want %v", err, c.want)
@@ -184,12 +175,14 @@ func TestWhatLosesAWatch(t *testing.T) {
 	}
 }
 
-func add(t *testing.T, w *Watch, folder, at string) {
-	t.Helper()
+func add(w *Watch, folder, at string) error {
 	f, err := os.Open(folder)
-	must(t, err)
+	if err != nil {
+		return err
+	}
 	defer f.Close() //nolint:errcheck // it is read only
 	w.Add(int(f.Fd()), at)
+	return nil
 }
 
 func TestAForeignFileSystemIsNotWatched(t *testing.T) {
