@@ -19,9 +19,20 @@ func large() files {
 	return tree
 }
 
+// watchable reports whether the file system of temporary folders is one that is watched.
+func watchable(t *testing.T) bool {
+	t.Helper()
+	w := newWatch(t.TempDir())
+	closeWatch(w)
+	return w != nil
+}
+
 // watched is a workspace with a large tree that is being watched.
 func watched(t *testing.T, adjust ...func(*Spec)) *Workspace {
 	t.Helper()
+	if !watchable(t) {
+		t.Skip("the temporary folder is on a file system that is not watched")
+	}
 	w, _ := setup(t, large(), adjust...)
 	ready(t, w)
 	if w.watch == nil {
