@@ -84,6 +84,7 @@ func (c *conversion) agents() {
 	for _, a := range all {
 		c.agent(a, all)
 	}
+	c.commands(all)
 	c.write("models.yaml", "The models. Keys are named, not written.", c.models.objects...)
 }
 

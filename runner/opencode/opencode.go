@@ -117,7 +117,7 @@ type conversion struct {
 
 // known are the members that are carried over, and those that mean nothing here.
 func known() []string {
-	return []string{"$schema", "agent", "mode", "model", "small_model", "mcp", "permission", "tools", "provider", "instructions"}
+	return []string{"$schema", "agent", "mode", "model", "small_model", "mcp", "permission", "tools", "provider", "instructions", "command"}
 }
 
 func convert(in []byte, beside fs.FS) (*conversion, error) {
@@ -143,8 +143,6 @@ func convert(in []byte, beside fs.FS) (*conversion, error) {
 // without says why a member of the configuration is in no manifest.
 func without(key string) string {
 	switch key {
-	case "command":
-		return "keep it as a file: docs/commands.md"
 	case "plugin":
 		return "code of OpenCode: write a tool, docs/plugins.md"
 	case "skills":
