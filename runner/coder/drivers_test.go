@@ -160,7 +160,8 @@ func TestWhatAProgramIsStartedWith(t *testing.T) {
 	}
 }
 
-// OpenCode installs what its lock file does not name, and all where there is no node_modules.
+// OpenCode installs the packages that its lock file does not name, and all of them if there is no
+// folder node_modules.
 func TestOpencodeFindsNothingToInstall(t *testing.T) {
 	d, _ := DriverOf("opencode")
 	files := d.Start(Task{Prompt: "x", Dir: "/srv/repo", Home: "/home/agent", Model: "m"}).Files

@@ -32,7 +32,6 @@ func (c *conversion) commands(agents []*agent) {
 	for _, a := range agents {
 		names[a.key] = a.name
 	}
-	var taken []string
 	for i := range v.members {
 		m := &v.members[i]
 		at := "/command/" + escape(m.key)
@@ -41,29 +40,25 @@ func (c *conversion) commands(agents []*agent) {
 			c.leave(at, "is no object")
 		case !commandName().MatchString(m.key):
 			c.leave(at, "has a name that is not of lower-case letters, digits and hyphens: docs/commands.md")
-		case slices.Contains(taken, m.key):
-			c.leave(at, "has a name that is there already")
 		default:
-			if c.command(at, m.key, &m.value, names) {
-				taken = append(taken, m.key)
-			}
+			c.command(at, m.key, &m.value, names)
 		}
 	}
 }
 
-// command writes the file of a command, and reports whether it could.
-func (c *conversion) command(at, name string, v *value, agents map[string]string) bool {
+// command writes the file of a command.
+func (c *conversion) command(at, name string, v *value, agents map[string]string) {
 	template, ok := words(v.get("template"))
 	if !ok {
 		c.leave(at, "has no template")
-		return false
+		return
 	}
 	if template, ok = c.prompt(at+"/template", template); !ok {
-		return false
+		return
 	}
 	if commandDollars().MatchString(template) {
 		c.leave(at+"/template", "has dollars that mean something else here: write the file by hand, docs/commands.md")
-		return false
+		return
 	}
 	head := map[string]string{}
 	var left []Left
@@ -80,7 +75,7 @@ func (c *conversion) command(at, name string, v *value, agents map[string]string
 		case m.key == "agent":
 			// With another agent the prompt would run under other rules.
 			c.leave(at, "names an agent that is not carried over")
-			return false
+			return
 		case m.key == "model":
 			left = append(left, Left{place, "name a Model in the head of the file, or with --model"})
 		default:
@@ -97,7 +92,7 @@ func (c *conversion) command(at, name string, v *value, agents map[string]string
 			line, err := yaml.Marshal(map[string]string{key: head[key]})
 			if err != nil {
 				c.unreadable(at, "cannot be written: "+err.Error())
-				return false
+				return
 			}
 			b.Write(line)
 		}
@@ -109,5 +104,4 @@ func (c *conversion) command(at, name string, v *value, agents map[string]string
 	to := "commands/" + name + ".md"
 	c.files = append(c.files, file{to, []byte(b.String())})
 	c.carry(at, to, "a missing argument is an error")
-	return true
 }

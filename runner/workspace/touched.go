@@ -53,24 +53,43 @@ func (w *Workspace) lookAtTouched(ctx context.Context) (*Snapshot, error) {
 // lookAtAll looks at each file, and begins to watch a large tree.
 func (w *Workspace) lookAtAll(ctx context.Context) (*Snapshot, error) {
 	w.unwatch()
-	t := w.tree(ctx, silence{})
-	if len(w.last.Entries) >= minWatched && !w.linked {
-		t.watch = newWatch(w.dir)
+	var begun *watch.Watch
+	if len(w.last.Entries) >= minWatched && !w.linked && !w.unwatchable {
+		begun = newWatch(w.dir)
 	}
+	return w.lookWatching(ctx, begun)
+}
+
+// lookWatching looks at each file, and watches the folders with a new watch; nil watches none.
+func (w *Workspace) lookWatching(ctx context.Context, begun *watch.Watch) (*Snapshot, error) {
+	t := w.tree(ctx, silence{})
+	t.watch = begun
 	now, err := t.walk(w.last)
-	if w.linked = t.linked.Load(); err != nil || w.linked || len(now.Hidden) > 0 {
-		closeWatch(t.watch)
+	w.linked = t.linked.Load()
+	if begun != nil && begun.Err() != nil {
+		w.unwatchable = true
+	}
+	if err != nil || w.linked || w.unwatchable || len(now.Hidden) > 0 {
+		closeWatch(begun)
 		return now, err
 	}
-	w.watch = t.watch
+	w.watch = begun
 	return now, nil
 }
 
 // beginWatch looks at a large tree once more, so that the first step need not look at all
 // of it. If that fails, the first step does so.
 func (w *Workspace) beginWatch(ctx context.Context) {
-	if len(w.last.Entries) >= minWatched {
-		_, _ = w.look(ctx)
+	if len(w.last.Entries) < minWatched {
+		return
+	}
+	begun := newWatch(w.dir)
+	if begun == nil {
+		w.unwatchable = true
+		return
+	}
+	if now, err := w.lookWatching(ctx, begun); err == nil {
+		w.last = now
 	}
 }
 

@@ -74,6 +74,38 @@ func TestAFileWithTwoNamesEndsTheWatch(t *testing.T) {
 	}
 }
 
+// TestAFolderThatCannotBeWatchedEndsTheWatch has a folder of another file system in the tree.
+func TestAFolderThatCannotBeWatchedEndsTheWatch(t *testing.T) {
+	w := watched(t)
+	w.watch.Add(procFolder(t), "other")
+	must(t, os.WriteFile(filepath.Join(w.Dir(), "g01/new"), nil, 0o644))
+	mustFindAll(t, w)
+	if w.watch == nil {
+		t.Error("what has become of one watch says nothing of the next one")
+	}
+	w.watch.Close()
+	begun := newWatch(w.Dir())
+	begun.Add(procFolder(t), "other")
+	now, err := w.lookWatching(t.Context(), begun)
+	must(t, err)
+	w.watch, w.last = nil, now
+	for range 2 {
+		mustFindAll(t, w)
+		if w.watch != nil {
+			t.Error("it is watched, and not all of it can be")
+		}
+	}
+}
+
+// procFolder is an open folder of a file system that is not watched.
+func procFolder(t *testing.T) int {
+	t.Helper()
+	f, err := os.Open("/proc/self")
+	must(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return int(f.Fd())
+}
+
 // TestMoreChangesThanTheQueueHolds overflows the queue of the system.
 func TestMoreChangesThanTheQueueHolds(t *testing.T) {
 	w := watched(t)

@@ -104,8 +104,10 @@ type Workspace struct {
 	last  *Snapshot
 	// watch says what was touched since last; nil if all files have to be looked at. linked
 	// says that some have several names: what is done through another one is not reported.
-	watch  *watch.Watch
-	linked bool
+	// unwatchable says that not all folders can be watched.
+	watch       *watch.Watch
+	linked      bool
+	unwatchable bool
 
 	// recorded is the newest state that Step has recorded, nil before the first; kept are
 	// the bytes of the contents that the run keeps.

@@ -90,6 +90,13 @@ func (w *Watch) Add(folder int, at string) {
 	}
 }
 
+// Err is the error of Add; nil if all folders are watched.
+func (w *Watch) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
 func (w *Watch) add(folder int, at string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(folder, &st); err != nil {

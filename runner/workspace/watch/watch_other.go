@@ -11,6 +11,9 @@ func New(int) (*Watch, error) { return nil, ErrUnsupported }
 // Add does nothing.
 func (*Watch) Add(int, string) {}
 
+// Err returns ErrUnsupported.
+func (*Watch) Err() error { return ErrUnsupported }
+
 // Touched returns ErrUnsupported.
 func (*Watch) Touched() (Touched, error) { return Touched{}, ErrUnsupported }
 
